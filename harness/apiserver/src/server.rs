@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::metrics::{Collector, Metrics};
 use crate::observe::Observer;
 pub use crate::registry::FieldManagers;
 use crate::registry::{Registry, Settings};
+use crate::service_port::ServicePort;
 use crate::signer::Signer;
 use crate::status::ApiError;
 use crate::store::{Commit, CommitListener, Store};
@@ -76,6 +78,8 @@ pub struct Options {
     pub lasting_watches: bool,
     /// Metrics of other parts of this process that `/metrics` contains.
     pub metrics: Vec<Arc<dyn Collector>>,
+    /// Where the services run that webhooks name. Others are looked up in EndpointSlices.
+    pub services: BTreeMap<ServicePort, SocketAddr>,
     /// The folder of the server's data: its objects survive its end, also by a signal. `None`: they end with it.
     pub data: Option<PathBuf>,
 }
@@ -97,6 +101,7 @@ impl Options {
             api_services: true,
             lasting_watches: false,
             metrics: Vec::new(),
+            services: BTreeMap::new(),
             data: None,
         }
     }
@@ -161,6 +166,7 @@ impl Server {
             api_services,
             lasting_watches,
             metrics,
+            services,
             data,
         } = options;
         if data.is_some() && clock.is_simulated() {
@@ -234,6 +240,7 @@ impl Server {
             tokens: Mutex::new(tokens),
             authorizer,
             admission,
+            services,
             faults,
             in_flight: InFlight::default(),
             metrics: Metrics::new(metrics),

@@ -1,5 +1,7 @@
 //! Errors in Kubernetes' format: the `Status` object with its reasons, details and messages.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 /// How many invalid fields a response lists.
@@ -12,7 +14,7 @@ pub struct ApiError {
     /// The HTTP code.
     pub code: u16,
     /// A machine-readable reason; empty if upstream sends none.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// A human-readable message; some clients match parts of it.
     pub message: String,
     /// `details` of the Status.
@@ -23,10 +25,10 @@ pub struct ApiError {
 
 impl ApiError {
     /// An error without details.
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self {
             code,
-            reason,
+            reason: reason.into(),
             message: message.into(),
             details: None,
             continue_token: None,
@@ -134,7 +136,7 @@ impl ApiError {
             "code": self.code,
         });
         if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
+            status["reason"] = self.reason.as_ref().into();
         }
         if let Some(details) = &self.details {
             status["details"] = details.clone();

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::data_folder::DataFolder;
 use super::output::say;
+use super::service_addresses::ServiceAddresses;
 use super::{Ended, Outcome, Stop, block_on, interrupted};
 
 /// The name of the context of kubeconfigs that drydock writes.
@@ -56,6 +57,9 @@ pub(super) struct Apiserver {
     #[command(flatten)]
     data: DataFolder,
 
+    #[command(flatten)]
+    services: ServiceAddresses,
+
     /// Ends when standard input is closed: also when the process that started the server is killed
     #[arg(long)]
     until_stdin_closes: bool,
@@ -89,6 +93,7 @@ impl Apiserver {
             port: self.port,
             controllers,
             data: self.data.of_api_server(),
+            services: self.services.into_map(),
             ..Options::new(self.seed, &timeouts, NAMESPACE, None)
         })
         .await?;

@@ -36,6 +36,7 @@ mod reports;
 mod run;
 mod running_world;
 mod schema;
+mod service_addresses;
 mod session;
 mod shrink;
 mod stage;

@@ -17,6 +17,7 @@ use super::example::creates_machine;
 use super::output::{inform, say};
 use super::populate::Population;
 use super::running_world::{Announced, World};
+use super::service_addresses::ServiceAddresses;
 use super::stage::StageArguments;
 use super::{Ended, Interrupts, Outcome, Stop, availability, block_on, interrupted};
 
@@ -65,6 +66,9 @@ pub(super) struct Up {
     seed: u64,
 
     #[command(flatten)]
+    services: ServiceAddresses,
+
+    #[command(flatten)]
     population: Population,
 
     #[command(flatten)]
@@ -86,6 +90,7 @@ struct PlaneOptions {
     port: u16,
     data: DataFolder,
     controllers: BTreeSet<Name>,
+    services: ServiceAddresses,
 }
 
 impl Up {
@@ -117,6 +122,12 @@ impl Up {
             return Err(Stop::Usage(
                 "--nodes needs fakecloud: without fakecloud there are none".to_owned(),
             ));
+        }
+        if self.services.is_given() && self.stage != StageKind::Embedded {
+            return Err(Stop::Usage(format!(
+                "--service is for --stage embedded; the stage is {}",
+                self.stage
+            )));
         }
         if self.data.is_given() && self.stage != StageKind::Embedded {
             return Err(Stop::Usage(format!(
@@ -153,6 +164,7 @@ impl Up {
             port: self.port,
             data: self.data,
             controllers,
+            services: self.services,
         };
         availability::check([stage])?;
         block_on(async {
@@ -279,6 +291,7 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
                 port: options.port,
                 controllers: options.controllers,
                 data: options.data.of_api_server(),
+                services: options.services.into_map(),
                 ..embedded::Options::new(plan.seed, &plan.timeouts, NAMESPACE, Some(Role::Both))
             })
             .await?;

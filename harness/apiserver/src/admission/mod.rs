@@ -1,14 +1,17 @@
 //! Admission by policies and webhooks: which of them a request concerns, and what they decide.
 //!
 //! The checks of the stored policies themselves are in [`crate::kinds`]. This module reads policies, parameters and
-//! namespaces from the registry; it must not know HTTP requests.
+//! namespaces from the registry; it must not know HTTP.
 
 mod authorizer;
 mod matching;
 mod params;
+mod refusal;
 mod request;
+mod review;
 mod validating;
 mod values;
+mod webhooks;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,9 +20,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 pub(crate) use request::{Kind, Request};
+pub(crate) use webhooks::Call;
 
 use crate::authorization::Authorizer;
-use crate::policies::{Binding, Policy};
+use crate::policies::{Binding, Policy, Webhook};
 use crate::registry::Registry;
 use crate::reviewer::{Reviewer, Subject};
 use crate::signal;
@@ -27,15 +31,21 @@ use crate::status::ApiError;
 use crate::store::{Scope, Store};
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
+const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
+const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
 
 /// The parts of the server that decisions need.
 pub(crate) trait Context: Debug + Send + Sync + 'static {
     fn registry(&self) -> &Registry;
     fn authorizer(&self) -> &Authorizer;
+    /// Calls webhooks at the same time. Returns their responses, or the reason why there is none.
+    fn call(&self, calls: Vec<Call>) -> Vec<Result<Vec<u8>, String>>;
+    /// A new identity for a question.
+    fn uid(&self) -> String;
 }
 
-/// The policies of one server.
+/// The policies and webhooks of one server.
 #[derive(Debug)]
 pub(crate) struct Admission {
     cache: Mutex<Cache>,
@@ -43,23 +53,25 @@ pub(crate) struct Admission {
 
 #[derive(Debug)]
 struct Cache {
-    /// Notify of changed policies and bindings.
+    /// Notify of changed policies, bindings and configurations of webhooks.
     changes: Vec<signal::Receiver<u64>>,
     plugins: Option<Arc<Plugins>>,
 }
 
-/// The policies at one time.
+/// The policies and webhooks at one time.
 #[derive(Debug, Default)]
 struct Plugins {
-    /// Those with bindings.
-    validating: Vec<(Policy, Vec<Binding>)>,
+    /// The policies with bindings.
+    policies: Vec<(Policy, Vec<Binding>)>,
+    mutating: Vec<Webhook>,
+    validating: Vec<Webhook>,
 }
 
 impl Admission {
     pub(crate) fn new(store: &Store) -> Self {
         Self {
             cache: Mutex::new(Cache {
-                changes: [POLICIES, BINDINGS]
+                changes: [POLICIES, BINDINGS, MUTATING, VALIDATING]
                     .iter()
                     .filter_map(|table| store.subscribe(table))
                     .collect(),
@@ -69,14 +81,20 @@ impl Admission {
     }
 
     /// What decides about a write; `None` if nothing does.
-    pub(crate) fn reviewer(&self, context: Arc<dyn Context>, request: Request) -> Option<Arc<dyn Reviewer>> {
+    pub(crate) fn reviewer(
+        &self,
+        context: &Arc<impl Context>,
+        request: impl FnOnce() -> Request,
+    ) -> Option<Arc<dyn Reviewer>> {
+        let plugins = self.plugins(context.registry().store());
+        if plugins.is_empty() {
+            return None;
+        }
+        let request = request();
         if request.is_exempt() {
             return None;
         }
-        let plugins = self.plugins(context.registry().store());
-        if plugins.validating.is_empty() {
-            return None;
-        }
+        let context: Arc<dyn Context> = context.clone();
         Some(Arc::new(Review {
             context,
             plugins,
@@ -116,9 +134,22 @@ impl Plugins {
             (policy, own)
         });
         Self {
-            validating: bound.filter(|(_, bindings)| !bindings.is_empty()).collect(),
+            policies: bound.filter(|(_, bindings)| !bindings.is_empty()).collect(),
+            mutating: read_webhooks(store, MUTATING),
+            validating: read_webhooks(store, VALIDATING),
         }
     }
+
+    fn is_empty(&self) -> bool {
+        self.policies.is_empty() && self.mutating.is_empty() && self.validating.is_empty()
+    }
+}
+
+/// The webhooks of all configurations, in the order in which they are called.
+fn read_webhooks(store: &Store, table: &str) -> Vec<Webhook> {
+    let configurations = objects(store, table).into_iter();
+    let read = configurations.filter_map(|configuration| Webhook::read_all(&configuration).ok());
+    read.flatten().collect()
 }
 
 /// All objects of a table, by name.
@@ -137,17 +168,14 @@ struct Review {
 }
 
 impl Reviewer for Review {
-    fn mutate(&self, _subject: Subject<'_>, _warnings: &mut Vec<String>) -> Result<Option<Value>, ApiError> {
-        Ok(None)
+    fn mutate(&self, subject: Subject<'_>, warnings: &mut Vec<String>) -> Result<Option<Value>, ApiError> {
+        let request = (&self.request, &subject);
+        webhooks::mutate(&self.context, &self.plugins.mutating, request, warnings)
     }
 
     fn validate(&self, subject: Subject<'_>, warnings: &mut Vec<String>) -> Result<(), ApiError> {
-        validating::validate(
-            &self.context,
-            &self.plugins.validating,
-            &self.request,
-            &subject,
-            warnings,
-        )
+        let request = (&self.request, &subject);
+        validating::validate(&self.context, &self.plugins.policies, request, warnings)?;
+        webhooks::validate(&self.context, &self.plugins.validating, request, warnings)
     }
 }

@@ -14,6 +14,16 @@ pub(crate) struct Kind {
     pub(crate) kind: String,
 }
 
+impl Kind {
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}
+
 /// What a request says about itself, beside the objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {

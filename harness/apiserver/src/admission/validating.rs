@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use super::Context;
 use super::matching::matched;
 use super::params;
+use super::refusal::refused;
 use super::request::{Kind, Request};
 use super::values::{Values, hold};
 use crate::cel::{Budget, Lazy, Value};
@@ -31,8 +32,7 @@ struct Failed {
 pub(crate) fn validate(
     context: &Arc<dyn Context>,
     policies: &[(Policy, Vec<Binding>)],
-    request: &Request,
-    subject: &Subject<'_>,
+    (request, subject): (&Request, &Subject<'_>),
     warnings: &mut Vec<String>,
 ) -> Result<(), ApiError> {
     let mut refusal = None;
@@ -132,45 +132,4 @@ fn message(validation: &Validation, values: &Values, lazy: &mut Lazy, budget: &m
         _ if validation.message.is_empty() => format!("failed expression: {}", validation.expression.text),
         _ => validation.message.clone(),
     }
-}
-
-/// The error of a refused request.
-pub(crate) fn refused(request: &Request, subject: &Subject<'_>, message: &str, reason: Reason) -> ApiError {
-    let target = &request.target;
-    let qualified = if target.group.is_empty() {
-        target.resource.clone()
-    } else {
-        format!("{}.{}", target.resource, target.group)
-    };
-    let name = match subject.name {
-        "" => generated_name(subject),
-        name => name.to_owned(),
-    };
-    let mut details = Map::new();
-    for (field, value) in [
-        ("name", name.as_str()),
-        ("group", &target.group),
-        ("kind", &target.resource),
-    ] {
-        if !value.is_empty() {
-            details.insert(field.to_owned(), value.into());
-        }
-    }
-    ApiError {
-        details: Some(details.into()),
-        ..ApiError::new(
-            reason.code(),
-            reason.name(),
-            format!("{qualified} {name:?} is forbidden: {message}"),
-        )
-    }
-    .with_cause("", message, "")
-}
-
-/// How upstream shows an object whose name is generated later.
-fn generated_name(subject: &Subject<'_>) -> String {
-    let prefix = subject
-        .new
-        .and_then(|new| new.pointer("/metadata/generateName")?.as_str());
-    prefix.map_or_else(|| "Unknown".to_owned(), |prefix| format!("{prefix}-"))
 }

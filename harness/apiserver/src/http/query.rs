@@ -103,7 +103,7 @@ impl Query {
         let continue_token = self.get("continue").map(str::to_owned);
         let revision = self.revision().map_err(|error| ApiError {
             code: 400,
-            reason: "BadRequest",
+            reason: "BadRequest".into(),
             ..invalid(&[error])
         })?;
         let mut errors = Vec::new();

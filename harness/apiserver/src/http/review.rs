@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::Exchange;
 use super::path::Route;
 use super::query::WriteVerb;
-use crate::admission::{Context, Kind, Request};
+use crate::admission::{Kind, Request};
 use crate::policies::Target;
 use crate::registry::{DeleteOptions, Entry, Propagation, WriteOptions};
 use crate::reviewer::Reviewer;
@@ -56,6 +56,13 @@ fn reviewer(
     if dry_run {
         options.insert("dryRun".to_owned(), json!(["All"]));
     }
+    exchange
+        .server
+        .admission
+        .reviewer(exchange.server, || request(exchange, entry, dry_run, options))
+}
+
+fn request(exchange: &Exchange<'_>, entry: &Entry, dry_run: bool, options: Map<String, Value>) -> Request {
     let resource = &entry.resource;
     let subresource = match &exchange.arrival.route {
         Route::Resource(target) => target.subresource.clone().unwrap_or_default(),
@@ -72,7 +79,7 @@ fn reviewer(
             resource.kind.as_str(),
         ),
     };
-    let request = Request {
+    Request {
         kind: Kind {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -88,9 +95,7 @@ fn reviewer(
         user: exchange.caller.clone(),
         dry_run,
         options,
-    };
-    let context: Arc<dyn Context> = Arc::<crate::inner::Inner>::clone(exchange.server);
-    exchange.server.admission.reviewer(context, request)
+    }
 }
 
 /// The options of the query.

@@ -1,11 +1,13 @@
-//! Policies of admission, read from their objects: what they concern, and their parsed expressions.
+//! Policies and webhooks of admission, read from their objects: what they concern, and their parsed expressions.
 //!
 //! This module decides nothing: it must not know requests, the registry or the network.
 
 mod expressions;
 mod policy;
 mod rules;
+mod webhook;
 
 pub(crate) use expressions::{Conditions, Parsed, Variables};
 pub(crate) use policy::{Action, Binding, ParamKind, ParamRef, Policy, Reason, Unparsed, Validation};
 pub(crate) use rules::{Constraints, Rule, Target};
+pub(crate) use webhook::{Client, Place, Webhook};

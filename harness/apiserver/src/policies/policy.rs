@@ -134,7 +134,7 @@ impl Policy {
             authorizer: true,
         };
         let mut errors = Vec::new();
-        let conditions = read_conditions(spec, scope, &mut errors);
+        let conditions = read_conditions(spec, "spec", scope, &mut errors);
         let variables = read_variables(spec, scope, &mut errors);
         let mut validations = Vec::new();
         for (index, validation) in items(spec, "validations").enumerate() {
@@ -216,13 +216,13 @@ impl Binding {
 }
 
 /// Reads the match conditions of a policy or webhook; adds errors.
-pub(crate) fn read_conditions(spec: &Value, scope: Scope, errors: &mut Vec<Unparsed>) -> Conditions {
+pub(super) fn read_conditions(spec: &Value, path: &str, scope: Scope, errors: &mut Vec<Unparsed>) -> Conditions {
     match Conditions::parse(spec.get("matchConditions"), scope) {
         Ok(conditions) => conditions,
         Err((index, why)) => {
             let condition = items(spec, "matchConditions").nth(index).unwrap_or(&Value::Null);
             errors.push(Unparsed {
-                path: format!("spec.matchConditions[{index}].expression"),
+                path: format!("{path}.matchConditions[{index}].expression"),
                 text: text(condition, "expression").to_owned(),
                 why,
             });
@@ -263,11 +263,11 @@ fn parsed(
     }
 }
 
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     value.get(field).and_then(Value::as_array).into_iter().flatten()
 }
 

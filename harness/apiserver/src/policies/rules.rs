@@ -81,6 +81,11 @@ impl Constraints {
         Self::read(constraints, "resourceRules")
     }
 
+    /// Those of a webhook.
+    pub(crate) fn of_webhook(hook: &Value) -> Self {
+        Self::read(hook, "rules")
+    }
+
     /// Reads selectors and the rules in the field `rules`.
     fn read(constraints: &Value, rules: &str) -> Self {
         let list = |field: &str| {

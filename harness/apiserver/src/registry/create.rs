@@ -67,13 +67,16 @@ impl Registry {
         if options.reviewer.is_some() && resource.namespaced {
             self.live_namespace(resource, namespace, &given_name)?;
         }
+        if resource.namespaced {
+            metadata::put(metadata::of_mut(&mut value), "namespace", Some(namespace.into()));
+        }
+        warnings.extend(self.let_mutate(entry, (namespace, &given_name), (&mut value, None), options)?);
         let sent = Sent {
             managers: self.begin(resource, namespace, &mut value),
             by_server: set_by_server(resource, &value),
             version,
         };
         self.stamp(entry, &mut value, None);
-        warnings.extend(self.let_mutate(entry, (namespace, &given_name), (&mut value, None), options)?);
         let generated = metadata::text(&value, "name").is_empty() && !metadata::text(&value, "generateName").is_empty();
         // Defaults, such as the labels of a job's pods, can depend on the name.
         let nameless = generated.then(|| value.clone());

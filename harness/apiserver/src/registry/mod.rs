@@ -11,6 +11,7 @@ mod catalog;
 mod create;
 mod definitions;
 mod delete;
+mod endpoints;
 mod eviction;
 mod expiry;
 mod fields;

@@ -40,7 +40,8 @@ impl Registry {
                 duplicates: Vec::new(),
                 ..options.clone()
             };
-            self.admit(entry, new, &options)?;
+            self.admit(entry, new, &options)
+                .map_err(|error| ApiError::internal(error.message))?;
         }
         Ok(warnings)
     }

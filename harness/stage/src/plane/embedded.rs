@@ -1,13 +1,13 @@
 //! The embedded control plane on the wall clock: an API server and its controllers in this process, over HTTPS.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::controllers::{Name, Panics, Settings};
-use apiserver::Identity;
 use apiserver::faults::Faults;
+use apiserver::{Identity, ServicePort};
 use clock::{Clock, Seed};
 use kube::config::Kubeconfig;
 use scenario::Timeouts;
@@ -40,6 +40,8 @@ pub struct Options<'a> {
     /// The folder of the API server's data and kubeconfig, which stay for the next start; `None`: they end with the
     /// control plane.
     pub data: Option<PathBuf>,
+    /// Where the services run that webhooks name.
+    pub services: BTreeMap<ServicePort, SocketAddr>,
 }
 
 impl<'a> Options<'a> {
@@ -53,6 +55,7 @@ impl<'a> Options<'a> {
             role,
             controllers: Name::ALL.iter().copied().collect(),
             data: None,
+            services: BTreeMap::new(),
         }
     }
 }
@@ -97,6 +100,7 @@ impl ControlPlane {
             // Without the controller that creates service accounts, no pod could be created.
             service_account_admission: creates_accounts,
             data: options.data.clone(),
+            services: options.services,
             ..controllers::server_options(clock.clone(), seed.child("apiserver"), &audit)
         })?;
         let address = SocketAddr::from(([127, 0, 0, 1], options.port));

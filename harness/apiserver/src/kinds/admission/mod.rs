@@ -5,7 +5,9 @@ mod matching;
 mod policies;
 mod webhooks;
 
+use crate::policies::Unparsed;
 use crate::resource::Resource;
+use crate::status::FieldError;
 
 use super::builder::ResourceBuilder;
 
@@ -21,4 +23,11 @@ fn resource(kind: &str, plural: &str, type_: &'static str) -> ResourceBuilder {
         .categories(&["api-extensions"])
         .generation(crate::resource::Generation::Content)
         .requires_version()
+}
+
+/// Adds the errors of expressions that have no value. Empty ones have their own errors.
+fn unparsed(errors: &mut Vec<FieldError>, found: Option<Vec<Unparsed>>) {
+    let found = found.into_iter().flatten();
+    let given = found.filter(|unparsed| !unparsed.text.trim().is_empty());
+    errors.extend(given.map(|Unparsed { path, text, why }| FieldError::invalid(path, text, why)));
 }

@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::matching;
 use crate::kinds::fields::{default, is_set, items, one_of, text};
 use crate::kinds::syntax;
-use crate::policies::Unparsed;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
@@ -151,10 +150,7 @@ fn validate_validating(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     for (index, validation) in validations.iter().enumerate() {
         validate_validation(&mut errors, validation, &format!("spec.validations[{index}]"));
     }
-    let unparsed = crate::policies::Policy::read(new).err().unwrap_or_default();
-    for Unparsed { path, text, why } in unparsed.into_iter().filter(|unparsed| !unparsed.text.trim().is_empty()) {
-        errors.push(FieldError::invalid(path, text, why));
-    }
+    super::unparsed(&mut errors, crate::policies::Policy::read(new).err());
     for (index, annotation) in annotations.iter().enumerate() {
         let path = format!("spec.auditAnnotations[{index}]");
         let key = text(annotation, "/key");

@@ -49,6 +49,7 @@ fn prepare(new: &mut Value, mutating: bool) {
 
 fn validate(new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    super::unparsed(&mut errors, crate::policies::Webhook::read_all(new).err());
     let hooks = items(new, "/webhooks");
     for (index, hook) in hooks.iter().enumerate() {
         let path = format!("webhooks[{index}]");

@@ -42,9 +42,10 @@ mod tables;
 mod transcript;
 mod versions;
 mod watches;
+mod webhooks;
 mod workloads;
 
-pub(crate) use site::{Site, run};
+pub(crate) use site::{Site, run, run_with_network};
 
 /// Runs a case, named after the test function, on every available server.
 macro_rules! contract {
@@ -56,3 +57,14 @@ macro_rules! contract {
     }};
 }
 pub(crate) use contract;
+
+/// Runs a case in which the server calls programs of the case: on several threads, in real time.
+macro_rules! contract_with_network {
+    ($case:expr) => {{
+        fn here() {}
+        let name = std::any::type_name_of_val(&here).trim_end_matches("::here");
+        let name = name.split("contract::").last().unwrap_or(name).replace("::", "__");
+        crate::contract::run_with_network(&name, $case)
+    }};
+}
+pub(crate) use contract_with_network;

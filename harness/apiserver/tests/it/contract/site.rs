@@ -17,17 +17,38 @@ use super::transcript::Transcript;
 const VARIABLE: &str = "DRYDOCK_CONTRACT_KUBECONFIG";
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
+/// Where the embedded server of a case runs.
+#[derive(Clone, Copy)]
+enum Runtime {
+    /// In virtual time, on one thread.
+    Simulated,
+    /// On several threads: it can call the programs of a case.
+    Threads,
+}
+
 /// Runs the case on the embedded server, and on a real one if the environment names it. With `INSTA_UPDATE=always`
 /// only the real server is used, and its responses become the expected ones.
 pub fn run(name: &str, case: impl AsyncFn(&Site)) {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_all();
+    run_on(Runtime::Simulated, name, case);
+}
+
+/// The same for a case with programs that the server calls.
+pub fn run_with_network(name: &str, case: impl AsyncFn(&Site)) {
+    run_on(Runtime::Threads, name, case);
+}
+
+fn run_on(runtime: Runtime, name: &str, case: impl AsyncFn(&Site)) {
+    let threads = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+    };
     let recording = std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always");
     match kubeconfig() {
         Some(path) => {
             println!("{name}: on the server of {VARIABLE}");
-            runtime
-                .build()
+            threads()
                 .unwrap()
                 .block_on(check_transcript(name, name, async || real(&path).await, &case));
         }
@@ -42,11 +63,16 @@ pub fn run(name: &str, case: impl AsyncFn(&Site)) {
     let path = format!("{}/it/contract/snapshots/{known}.snap", env!("CARGO_MANIFEST_DIR"));
     let differs = std::fs::exists(path).unwrap();
     let expected = if differs { known } else { name.to_owned() };
-    runtime
-        .start_paused(true)
-        .build()
+    let runtime_of_case = match runtime {
+        Runtime::Threads => threads(),
+        Runtime::Simulated => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build(),
+    };
+    runtime_of_case
         .unwrap()
-        .block_on(check_transcript(name, &expected, async || embedded(), &case));
+        .block_on(check_transcript(name, &expected, async || embedded(runtime), &case));
 }
 
 async fn check_transcript(
@@ -66,8 +92,11 @@ async fn check_transcript(
 }
 
 /// A client with all permissions, and one without an identity, which each request provides.
-fn embedded() -> [Client; 2] {
-    let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+fn embedded(runtime: Runtime) -> [Client; 2] {
+    let clock = match runtime {
+        Runtime::Simulated => Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap()),
+        Runtime::Threads => Clock::wall(),
+    };
     let mut options = Options::new(clock, Seed::new(7));
     options.authorization = Authorization::Rbac;
     let server = Server::new(options).unwrap();
@@ -143,6 +172,8 @@ impl Site {
             "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=case%3D{ns}",
             "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies?labelSelector=case%3D{ns}",
             "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings?labelSelector=case%3D{ns}",
+            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations?labelSelector=case%3D{ns}",
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?labelSelector=case%3D{ns}",
         ] {
             self.quietly("DELETE", path, &[], Value::Null).await;
         }

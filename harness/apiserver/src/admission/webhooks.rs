@@ -1,0 +1,210 @@
+//! Decisions of webhooks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Context;
+use super::matching::matched;
+use super::refusal::forbidden;
+use super::request::Request;
+use super::review::{self, Answer};
+use super::values::{Values, hold};
+use crate::json;
+use crate::patch;
+use crate::policies::{Client, Reason, Webhook};
+use crate::reviewer::Subject;
+use crate::status::ApiError;
+
+/// A call of a webhook.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) client: Client,
+    pub(crate) timeout: Duration,
+    /// JSON.
+    pub(crate) body: Vec<u8>,
+}
+
+/// A call that is to be made, and the identity of its question.
+struct Pending {
+    call: Call,
+    uid: String,
+}
+
+/// The object as the webhooks change it, one after the other; `None` if none changes it. A webhook is called again after
+/// later webhooks have changed the object if its configuration says so. Adds warnings.
+///
+/// # Errors
+/// The refusal.
+pub(crate) fn mutate(
+    context: &Arc<dyn Context>,
+    webhooks: &[Webhook],
+    (request, subject): (&Request, &Subject<'_>),
+    warnings: &mut Vec<String>,
+) -> Result<Option<Value>, ApiError> {
+    let mut object: Option<Value> = None;
+    // Those that have seen the current object, and those that have seen only an earlier one.
+    let (mut current, mut outdated) = (BTreeSet::new(), BTreeSet::new());
+    for is_again in [false, true] {
+        for (index, webhook) in webhooks.iter().enumerate() {
+            if is_again && !outdated.remove(&index) {
+                continue;
+            }
+            let subject = Subject {
+                new: object.as_ref().or(subject.new),
+                ..*subject
+            };
+            let Some(answer) = ask(context, webhook, (request, &subject))? else {
+                continue;
+            };
+            if let Some(changed) = patched(webhook, answer, &subject, warnings)? {
+                outdated.append(&mut current);
+                object = Some(changed);
+            }
+            if webhook.is_reinvoked {
+                current.insert(index);
+            }
+        }
+    }
+    Ok(object)
+}
+
+/// Lets all webhooks decide at the same time; the first refusal in their order counts. Adds warnings.
+///
+/// # Errors
+/// The refusal.
+pub(crate) fn validate(
+    context: &Arc<dyn Context>,
+    webhooks: &[Webhook],
+    (request, subject): (&Request, &Subject<'_>),
+    warnings: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    let mut concerned = Vec::new();
+    let mut calls = Vec::new();
+    for webhook in webhooks {
+        if let Some(Pending { call, uid }) = pending(context, webhook, (request, subject))? {
+            concerned.push((webhook, uid));
+            calls.push(call);
+        }
+    }
+    if calls.is_empty() {
+        return Ok(());
+    }
+    for ((webhook, uid), response) in concerned.into_iter().zip(context.call(calls)) {
+        if let Some(answer) = accepted(webhook, &uid, response, false)? {
+            warnings.extend(answer.warnings);
+            if let Some(refusal) = answer.refusal {
+                return Err(refusal);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The answer of a webhook that may change the object; `None` if the request does not concern it, or if its failure does
+/// not matter.
+fn ask(
+    context: &Arc<dyn Context>,
+    webhook: &Webhook,
+    request: (&Request, &Subject<'_>),
+) -> Result<Option<Answer>, ApiError> {
+    let Some(Pending { call, uid }) = pending(context, webhook, request)? else {
+        return Ok(None);
+    };
+    match context.call(vec![call]).pop() {
+        Some(response) => accepted(webhook, &uid, response, true),
+        None => Ok(None),
+    }
+}
+
+/// The call that a request makes necessary; `None` if it does not concern the webhook.
+fn pending(
+    context: &Arc<dyn Context>,
+    webhook: &Webhook,
+    (request, subject): (&Request, &Subject<'_>),
+) -> Result<Option<Pending>, ApiError> {
+    let Some(seen) = matched(&webhook.constraints, context.registry(), request, subject)? else {
+        return Ok(None);
+    };
+    if webhook.conditions.iter().next().is_some() {
+        let values = Values::of(context, request, subject, &seen);
+        match hold(&webhook.conditions, &values) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(_) if !webhook.fails_closed => return Ok(None),
+            Err(why) => return Err(forbidden(request, subject, &why, Reason::Forbidden)),
+        }
+    }
+    let uid = context.uid();
+    let question = review::question(request, subject, &seen, (&webhook.review_version, &uid));
+    Ok(Some(Pending {
+        call: Call {
+            client: webhook.client.clone(),
+            timeout: Duration::from_secs(webhook.timeout),
+            body: question.to_string().into_bytes(),
+        },
+        uid,
+    }))
+}
+
+/// The answer in a response; `None` for a failure that does not matter.
+fn accepted(
+    webhook: &Webhook,
+    uid: &str,
+    response: Result<Vec<u8>, String>,
+    can_patch: bool,
+) -> Result<Option<Answer>, ApiError> {
+    let name = &webhook.name;
+    let read = |body: Vec<u8>| {
+        let body =
+            json::parse(&body).map_err(|error| format!("failed to call webhook: the response is not JSON: {error}"))?;
+        review::answer(&body, name, (&webhook.review_version, uid), can_patch)
+    };
+    match response.and_then(read) {
+        Ok(answer) => Ok(Some(answer)),
+        Err(why) => failed(webhook, &why),
+    }
+}
+
+/// What follows from a failed call: an error, or nothing.
+fn failed<T>(webhook: &Webhook, why: &str) -> Result<Option<T>, ApiError> {
+    let name = &webhook.name;
+    if webhook.fails_closed {
+        return Err(ApiError::internal(format!("failed calling webhook {name:?}: {why}")));
+    }
+    tracing::warn!(webhook = %name, why, "a failed call of a webhook is ignored");
+    Ok(None)
+}
+
+/// The object with the patch of an answer; `None` if nothing changes. Adds warnings.
+fn patched(
+    webhook: &Webhook,
+    answer: Answer,
+    subject: &Subject<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Value>, ApiError> {
+    warnings.extend(answer.warnings);
+    if let Some(refusal) = answer.refusal {
+        return Err(refusal);
+    }
+    let Some((body, type_)) = answer.patch else {
+        return Ok(None);
+    };
+    if json::parse(&body).is_ok_and(|operations| operations == json!([])) {
+        return Ok(None);
+    }
+    let Some(before) = subject.new else {
+        return Err(ApiError::internal(format!(
+            "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
+            webhook.name
+        )));
+    };
+    if type_ != "JSONPatch" {
+        return failed(webhook, &format!("unsupported patch type {type_:?}"));
+    }
+    let mut after = before.clone();
+    patch::json(&mut after, &body).map_err(|error| ApiError::internal(error.message))?;
+    Ok((after != *before).then_some(after))
+}

@@ -1,0 +1,116 @@
+//! Webhooks, read from their configurations.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::expressions::{Conditions, Scope};
+use super::policy::{Unparsed, items, read_conditions, text};
+use super::rules::Constraints;
+use crate::service_port::ServicePort;
+
+/// A program that decides about requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Webhook {
+    pub(crate) name: String,
+    /// Whether an error of the call refuses the request.
+    pub(crate) fails_closed: bool,
+    pub(crate) constraints: Constraints,
+    pub(crate) conditions: Conditions,
+    pub(crate) client: Client,
+    /// In seconds.
+    pub(crate) timeout: u64,
+    /// Whether it is called again after a later webhook has changed the object.
+    pub(crate) is_reinvoked: bool,
+    /// The version of the review that it gets, `v1` or `v1beta1`.
+    pub(crate) review_version: String,
+}
+
+/// How to reach a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Client {
+    pub(crate) place: Place,
+    /// Certificates in PEM that the server must have one of; without them, those of the system count.
+    pub(crate) authorities: Option<Vec<u8>>,
+}
+
+/// Where a webhook is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Url(String),
+    Service { port: ServicePort, path: String },
+}
+
+impl Client {
+    /// The URL, without parameters.
+    pub(crate) fn url(&self) -> String {
+        match &self.place {
+            Place::Url(url) => url.clone(),
+            Place::Service { port, path } => {
+                let ServicePort { namespace, name, port } = port;
+                let separator = if path.is_empty() || path.starts_with('/') {
+                    ""
+                } else {
+                    "/"
+                };
+                format!("https://{name}.{namespace}.svc:{port}{separator}{path}")
+            }
+        }
+    }
+
+    fn read(client: &Value) -> Self {
+        let authorities = STANDARD.decode(text(client, "caBundle")).unwrap_or_default();
+        let place = match client.get("service").filter(|service| service.is_object()) {
+            Some(service) => {
+                let port = service.get("port").and_then(Value::as_u64);
+                Place::Service {
+                    port: ServicePort {
+                        namespace: text(service, "namespace").to_owned(),
+                        name: text(service, "name").to_owned(),
+                        port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or(443),
+                    },
+                    path: text(service, "path").to_owned(),
+                }
+            }
+            None => Place::Url(text(client, "url").to_owned()),
+        };
+        Self {
+            place,
+            authorities: (!authorities.is_empty()).then_some(authorities),
+        }
+    }
+}
+
+impl Webhook {
+    /// Reads the webhooks of a configuration.
+    ///
+    /// # Errors
+    /// The match conditions that have no value.
+    pub(crate) fn read_all(configuration: &Value) -> Result<Vec<Self>, Vec<Unparsed>> {
+        let mut errors = Vec::new();
+        let hooks = items(configuration, "webhooks").enumerate();
+        let hooks = hooks.map(|(index, hook)| Self::read(hook, &format!("webhooks[{index}]"), &mut errors));
+        let hooks: Vec<Self> = hooks.collect();
+        if errors.is_empty() { Ok(hooks) } else { Err(errors) }
+    }
+
+    fn read(hook: &Value, path: &str, errors: &mut Vec<Unparsed>) -> Self {
+        let scope = Scope {
+            params: false,
+            namespace: false,
+            authorizer: true,
+        };
+        let versions = items(hook, "admissionReviewVersions").filter_map(Value::as_str);
+        let known = versions.filter(|version| matches!(*version, "v1" | "v1beta1"));
+        Self {
+            name: text(hook, "name").to_owned(),
+            fails_closed: text(hook, "failurePolicy") != "Ignore",
+            constraints: Constraints::of_webhook(hook),
+            conditions: read_conditions(hook, path, scope, errors),
+            client: Client::read(hook.get("clientConfig").unwrap_or(&Value::Null)),
+            timeout: hook.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or(10),
+            is_reinvoked: text(hook, "reinvocationPolicy") == "IfNeeded",
+            review_version: known.into_iter().next().unwrap_or("v1").to_owned(),
+        }
+    }
+}
