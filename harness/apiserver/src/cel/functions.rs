@@ -11,7 +11,7 @@ use kube_cel::cel::{Context, ExecutionError, IdedExpr};
 
 use super::cost::tenth;
 use super::types::Type;
-use super::{Value, format};
+use super::{Value, format, url};
 
 /// The maximum precision in a format.
 pub(super) const MAX_PRECISION: u64 = 1000;
@@ -19,7 +19,7 @@ const OVERLOAD: &str = "no such overload";
 /// The longest message of a function that is passed on.
 const MAX_MESSAGE: usize = 1000;
 
-/// All functions of Kubernetes' libraries. Some are not evaluated: see `docs/reference/embedded-server.md`.
+/// All functions of Kubernetes' libraries.
 const KNOWN: &[&str] = &[
     "add",
     "asApproximateFloat",
@@ -196,10 +196,35 @@ pub(super) fn result(function: &str, types: &[Type], count: Option<u64>) -> Type
         most: first.most().unwrap_or(32).saturating_mul(factor),
     };
     match function {
-        "contains" | "startsWith" | "endsWith" | "matches" | "isSorted" | "sets.contains" | "sets.equivalent"
-        | "sets.intersects" | "bool" | "isQuantity" | "isURL" | "isIP" | "isCIDR" | "isSemver" | "isGreaterThan"
-        | "isLessThan" | "isInteger" | "hasValue" | "containsIP" | "containsCIDR" => Type::Bool,
-        "size" | "int" | "lastIndexOf" | "indexOf" | "compareTo" => Type::Int,
+        "contains"
+        | "startsWith"
+        | "endsWith"
+        | "matches"
+        | "isSorted"
+        | "sets.contains"
+        | "sets.equivalent"
+        | "sets.intersects"
+        | "bool"
+        | "isQuantity"
+        | "isURL"
+        | "isIP"
+        | "isCIDR"
+        | "isSemver"
+        | "isGreaterThan"
+        | "isLessThan"
+        | "isInteger"
+        | "hasValue"
+        | "containsIP"
+        | "containsCIDR"
+        | "ip.isCanonical"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast" => Type::Bool,
+        "size" | "int" | "lastIndexOf" | "indexOf" | "compareTo" | "family" | "prefixLength" | "major" | "minor"
+        | "patch" => Type::Int,
+        "getScheme" | "getHost" | "getHostname" | "getPort" | "getEscapedPath" => Type::any_text(),
         "uint" => Type::Uint,
         "double" => Type::Double,
         "timestamp" => Type::Timestamp,
@@ -313,9 +338,8 @@ fn check(function: &str, target: Option<&Value>, arguments: &[Value]) -> Result<
             Err(format!("a precision exceeds {MAX_PRECISION}"))
         }
         // The library's messages for these have the entries of maps in random order.
-        ("int" | "uint" | "double" | "string", Some(Value::List(_) | Value::Map(_) | Value::Opaque(_))) => {
-            Err(OVERLOAD.to_owned())
-        }
+        ("int" | "uint" | "double", Some(Value::List(_) | Value::Map(_) | Value::Opaque(_)))
+        | ("string", Some(Value::List(_) | Value::Map(_))) => Err(OVERLOAD.to_owned()),
         ("join", Some(Value::List(items))) if items.iter().any(|item| !matches!(item, Value::String(_))) => {
             Err(OVERLOAD.to_owned())
         }
@@ -359,6 +383,15 @@ fn own(function: &str, target: Option<&Value>, arguments: &[Value]) -> Option<Re
         }
         ("dyn", None, [value]) => Some(Ok(value.clone())),
         ("string", None, [Value::Bool(value)]) => Some(Ok(value.to_string().into())),
+        // The library ignores further parts of a number that it completes.
+        ("isSemver", None, [Value::String(text), Value::Bool(true)]) if has_many_parts(text) => {
+            Some(Ok(Value::Bool(false)))
+        }
+        ("semver", None, [Value::String(text), Value::Bool(true)]) if has_many_parts(text) => {
+            Some(Err("Invalid character(s) found in patch number".to_owned()))
+        }
+        ("url", None, [Value::String(text)]) => Some(url::url(text)),
+        ("isURL", None, [Value::String(text)]) => Some(Ok(Value::Bool(url::is_url(text)))),
         ("split", Some(Value::String(text)), [Value::String(separator), rest @ ..]) => match rest {
             [] => Some(Ok(split(text, separator, -1))),
             [Value::Int(most)] => Some(Ok(split(text, separator, *most))),
@@ -374,6 +407,12 @@ fn own(function: &str, target: Option<&Value>, arguments: &[Value]) -> Option<Re
         ("type", None, [value]) => type_of(value).map(Ok),
         _ => None,
     }
+}
+
+/// Whether the number of a version has more than three parts.
+fn has_many_parts(version: &str) -> bool {
+    let number = version.split(['-', '+']).next().unwrap_or_default();
+    number.split('.').count() > 3
 }
 
 /// Splits a text as Go does: an empty separator splits it into characters; a negative limit is none.
@@ -445,35 +484,15 @@ fn sum(total: Result<Value, String>, item: Value) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    /// The functions of `docs/reference/embedded-server.md` that are not evaluated.
-    const NOT_EVALUATED: &[&str] = &[
-        "cidr",
-        "containsCIDR",
-        "containsIP",
-        "family",
+    /// The functions of URLs, which are not the library's.
+    const OF_URLS: &[&str] = &[
         "getEscapedPath",
         "getHost",
         "getHostname",
         "getPort",
         "getQuery",
         "getScheme",
-        "ip",
-        "ip.isCanonical",
-        "isCIDR",
-        "isGlobalUnicast",
-        "isIP",
-        "isLinkLocalMulticast",
-        "isLinkLocalUnicast",
-        "isLoopback",
-        "isSemver",
         "isURL",
-        "isUnspecified",
-        "major",
-        "masked",
-        "minor",
-        "patch",
-        "prefixLength",
-        "semver",
         "url",
     ];
 
@@ -497,13 +516,13 @@ mod tests {
     }
 
     #[test]
-    fn all_other_known_functions_exist() {
+    fn all_known_functions_exist() {
         let is_undeclared = |function: &str| {
             let values = vec![Value::Int(1)];
             let result = call(function, None, values);
             result.is_err_and(|why| why.contains("Undeclared reference"))
         };
         let missing: Vec<&str> = KNOWN.iter().copied().filter(|name| is_undeclared(name)).collect();
-        assert_eq!(missing, NOT_EVALUATED);
+        assert_eq!(missing, OF_URLS);
     }
 }

@@ -16,6 +16,7 @@ mod lexer;
 mod native;
 mod parser;
 mod types;
+mod url;
 
 #[cfg(test)]
 mod tests;

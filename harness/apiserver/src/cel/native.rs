@@ -20,6 +20,11 @@ pub(crate) trait Native: Debug + Send + Sync + 'static {
 
     /// The cost of a call.
     fn cost(&self, function: &str) -> u64;
+
+    /// What two equal values share; `None` if a value equals only itself.
+    fn identity(&self) -> Option<&str> {
+        None
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -27,7 +32,8 @@ struct Holder(Arc<dyn Native>);
 
 impl PartialEq for Holder {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        let same_text = self.0.identity().is_some() && self.0.identity() == other.0.identity();
+        same_text || Arc::ptr_eq(&self.0, &other.0)
     }
 }
 

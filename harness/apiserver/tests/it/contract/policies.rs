@@ -542,6 +542,96 @@ fn what_the_authorizer_says() {
 }
 
 #[test]
+fn addresses_versions_and_urls() {
+    contract!(async |site: &Site| {
+        let texts = [
+            "https://user@Example.com:80/a%20b?x=1&x=2&y",
+            "/absolute?x",
+            "http://[::1]:8080",
+            "mailto:a@example.com",
+            "relative",
+            "http://a b/",
+            "http://a:port/",
+            "10.0.0.1",
+            "::ffff:10.0.0.1",
+            "fe80::1%eth0",
+            "2001:DB8::1",
+            "127.0.0.1",
+            "010.0.0.1",
+            "10.0.0.0/8",
+            "10.0.0.1/8",
+            "10.0.0.0/33",
+            "2001:db8::/32",
+            "1.2.3",
+            "1.2",
+            "v1.2.3",
+            "01.2.3",
+            "1.2.3-alpha.1+build",
+        ];
+        let shown = [
+            "isURL(text)",
+            "isIP(text)",
+            "isCIDR(text)",
+            "isSemver(text)",
+            "isSemver(text, true)",
+            "(isURL(text) ? url(text).getScheme() + ' ' + url(text).getHost() + ' ' + url(text).getHostname() + ' ' + url(text).getPort() + ' ' + url(text).getEscapedPath() : '')",
+            "(isURL(text) ? string(url(text).getQuery().size()) : '')",
+            "(isIP(text) ? string(ip(text)) + ' ' + string(ip(text).family()) + ' ' + string(ip(text).isLoopback()) + ' ' + string(ip(text).isGlobalUnicast()) + ' ' + string(ip.isCanonical(text)) : '')",
+            "(isCIDR(text) ? string(cidr(text)) + ' ' + string(cidr(text).ip()) + ' ' + string(cidr(text).masked()) + ' ' + string(cidr(text).prefixLength()) : '')",
+            "(isSemver(text) ? string(semver(text).major()) + ' ' + string(semver(text).minor()) + ' ' + string(semver(text).isLessThan(semver('1.2.3'))) : '')",
+        ];
+        let shown: Vec<String> = shown
+            .iter()
+            .map(|expression| {
+                let is_text = expression.starts_with('(');
+                let expression = expression.replace("text", "variables.text");
+                if is_text {
+                    expression
+                } else {
+                    format!("string({expression})")
+                }
+            })
+            .collect();
+        let compared = [
+            "url('https://a/b') == url('https://a/b')",
+            "ip('::1') == ip('0:0::1')",
+            "cidr('10.0.0.0/8').containsIP('10.1.2.3')",
+            "cidr('10.0.0.0/8').containsIP(ip('11.0.0.0'))",
+            "cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')",
+            "cidr('10.0.0.0/8').containsCIDR(cidr('0.0.0.0/0'))",
+            "semver('1.2.3').compareTo(semver('1.10.0')) == -1",
+            "semver('v1.2', true) == semver('1.2.0')",
+            "url('https://a/b?x=1').getQuery()['x'] == ['1']",
+        ];
+        let compared = compared.map(|expression| format!("string({expression})"));
+        let shown = format!(
+            "object.data.key == 'compare' ? {} : {}",
+            compared.join(" + ' ' + "),
+            shown.join(" + '; ' + ")
+        );
+        let spec = json!({
+            "variables": [
+                { "name": "text", "expression": "object.data.key" }, { "name": "shown", "expression": shown },
+            ],
+            "validations": [{ "expression": "false", "messageExpression": "variables.shown" }],
+        });
+        enforce(site, [(policy("p", spec), binding("p", &["Warn"], json!({})))]).await;
+        for (index, text) in texts.into_iter().chain(["compare"]).enumerate() {
+            let map = json!({ "metadata": { "name": format!("a{index}") }, "data": { "key": text } });
+            let answer = site.quietly("POST", &format!("{MAPS}?dryRun=All"), &[], map).await;
+            let warning = answer
+                .headers
+                .get("warning")
+                .map(|warning| warning.to_str().unwrap().to_owned());
+            let warning = warning.unwrap_or_default();
+            let shown = warning.split("{ns}-p': ").last().unwrap_or_default();
+            let shown = shown.rsplit("-p': ").next().unwrap_or_default();
+            site.note(&format!("{text}: {shown}"));
+        }
+    });
+}
+
+#[test]
 fn namespaces_and_evictions() {
     contract!(async |site: &Site| {
         let constraints = |rules: Value| json!({ "resourceRules": [rules] });
