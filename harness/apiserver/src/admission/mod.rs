@@ -4,7 +4,11 @@
 //! namespaces from the registry; it must not know HTTP.
 
 mod authorizer;
+mod bound;
+mod effect;
 mod matching;
+mod mutating;
+mod mutations;
 mod params;
 mod refusal;
 mod request;
@@ -22,8 +26,10 @@ use serde_json::Value;
 pub(crate) use request::{Kind, Request};
 pub(crate) use webhooks::Call;
 
+use mutating::Mutator;
+
 use crate::authorization::Authorizer;
-use crate::policies::{Binding, Policy, Webhook};
+use crate::policies::{Base, Binding, MutatingPolicy, Policy, Webhook};
 use crate::registry::Registry;
 use crate::reviewer::{Reviewer, Subject};
 use crate::signal;
@@ -31,6 +37,8 @@ use crate::status::ApiError;
 use crate::store::{Scope, Store};
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
+const MUTATING_POLICIES: &str = "mutatingadmissionpolicies.admissionregistration.k8s.io";
+const MUTATING_BINDINGS: &str = "mutatingadmissionpolicybindings.admissionregistration.k8s.io";
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
@@ -63,7 +71,8 @@ struct Cache {
 struct Plugins {
     /// The policies with bindings.
     policies: Vec<(Policy, Vec<Binding>)>,
-    mutating: Vec<Webhook>,
+    /// Policies with bindings, then webhooks.
+    mutating: Vec<Mutator>,
     validating: Vec<Webhook>,
 }
 
@@ -71,10 +80,17 @@ impl Admission {
     pub(crate) fn new(store: &Store) -> Self {
         Self {
             cache: Mutex::new(Cache {
-                changes: [POLICIES, BINDINGS, MUTATING, VALIDATING]
-                    .iter()
-                    .filter_map(|table| store.subscribe(table))
-                    .collect(),
+                changes: [
+                    POLICIES,
+                    BINDINGS,
+                    MUTATING_POLICIES,
+                    MUTATING_BINDINGS,
+                    MUTATING,
+                    VALIDATING,
+                ]
+                .iter()
+                .filter_map(|table| store.subscribe(table))
+                .collect(),
                 plugins: None,
             }),
         }
@@ -124,18 +140,19 @@ impl Admission {
 
 impl Plugins {
     fn read(store: &Store) -> Self {
-        let bindings: Vec<Binding> = objects(store, BINDINGS).iter().map(Binding::read).collect();
-        // Stored policies are parsed before they are stored.
+        // What is stored has been parsed before.
         let policies = objects(store, POLICIES).into_iter();
         let policies = policies.filter_map(|policy| Policy::read(&policy).ok());
-        let bound = policies.map(|policy| {
-            let own = bindings.iter().filter(|binding| binding.policy == policy.name).cloned();
-            let own: Vec<Binding> = own.collect();
-            (policy, own)
-        });
+        let mutating = objects(store, MUTATING_POLICIES).into_iter();
+        let mutating = mutating.filter_map(|policy| MutatingPolicy::read(&policy).ok());
+        let mutating = with_bindings(mutating, bindings(store, MUTATING_BINDINGS), |policy| &policy.base);
+        let mutating = mutating
+            .into_iter()
+            .map(|(policy, bindings)| Mutator::Policy(policy, bindings));
+        let webhooks = read_webhooks(store, MUTATING).into_iter().map(Mutator::Webhook);
         Self {
-            policies: bound.filter(|(_, bindings)| !bindings.is_empty()).collect(),
-            mutating: read_webhooks(store, MUTATING),
+            policies: with_bindings(policies, bindings(store, BINDINGS), |policy| &policy.base),
+            mutating: mutating.chain(webhooks).collect(),
             validating: read_webhooks(store, VALIDATING),
         }
     }
@@ -143,6 +160,24 @@ impl Plugins {
     fn is_empty(&self) -> bool {
         self.policies.is_empty() && self.mutating.is_empty() && self.validating.is_empty()
     }
+}
+
+fn bindings(store: &Store, table: &str) -> Vec<Binding> {
+    objects(store, table).iter().map(Binding::read).collect()
+}
+
+/// The policies that have bindings, with these.
+fn with_bindings<P>(
+    policies: impl Iterator<Item = P>,
+    bindings: Vec<Binding>,
+    base: impl Fn(&P) -> &Base,
+) -> Vec<(P, Vec<Binding>)> {
+    let bound = policies.map(|policy| {
+        let is_own = |binding: &&Binding| binding.policy == base(&policy).name;
+        let own = bindings.iter().filter(is_own).cloned().collect();
+        (policy, own)
+    });
+    bound.filter(|(_, own): &(P, Vec<Binding>)| !own.is_empty()).collect()
 }
 
 /// The webhooks of all configurations, in the order in which they are called.
@@ -170,7 +205,7 @@ struct Review {
 impl Reviewer for Review {
     fn mutate(&self, subject: Subject<'_>, warnings: &mut Vec<String>) -> Result<Option<Value>, ApiError> {
         let request = (&self.request, &subject);
-        webhooks::mutate(&self.context, &self.plugins.mutating, request, warnings)
+        mutating::mutate(&self.context, &self.plugins.mutating, request, warnings)
     }
 
     fn validate(&self, subject: Subject<'_>, warnings: &mut Vec<String>) -> Result<(), ApiError> {

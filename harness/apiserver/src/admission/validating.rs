@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::Value as Json;
-
-use super::Context;
-use super::matching::matched;
-use super::params;
 use super::refusal::refused;
-use super::request::{Kind, Request};
-use super::values::{Values, hold};
+use super::request::Request;
+use super::values::Values;
+use super::{Context, bound};
 use crate::cel::{Budget, Lazy, Value};
-use crate::policies::{Action, Binding, Policy, Reason, Target, Validation};
+use crate::policies::{Action, Binding, Policy, Reason, Validation};
 use crate::reviewer::Subject;
 use crate::status::ApiError;
 
@@ -37,16 +33,10 @@ pub(crate) fn validate(
 ) -> Result<(), ApiError> {
     let mut refusal = None;
     for (policy, bindings) in policies {
-        let Some(seen) = matched(&policy.constraints, context.registry(), request, subject)? else {
-            continue;
-        };
         for binding in bindings {
-            if matched(&binding.constraints, context.registry(), request, subject)?.is_none() {
-                continue;
-            }
-            for failed in decide(context, (policy, binding), (request, subject), &seen)? {
+            for failed in decide(context, (policy, binding), (request, subject))? {
                 for action in &binding.actions {
-                    let (policy, binding, message) = (&policy.name, &binding.name, &failed.message);
+                    let (policy, binding, message) = (&policy.base.name, &binding.name, &failed.message);
                     match action {
                         Action::Audit => {}
                         Action::Warn => warnings.push(format!(
@@ -73,35 +63,28 @@ fn decide(
     context: &Arc<dyn Context>,
     (policy, binding): (&Policy, &Binding),
     (request, subject): (&Request, &Subject<'_>),
-    seen: &(Kind, Target),
 ) -> Result<Vec<Failed>, ApiError> {
     let error = |message: String| {
         let failed = Failed {
             message,
             reason: Reason::Invalid,
         };
-        if policy.fails_closed { vec![failed] } else { Vec::new() }
+        if policy.base.fails_closed {
+            vec![failed]
+        } else {
+            Vec::new()
+        }
     };
-    let found: Vec<Option<Json>> = match (&policy.param_kind, &binding.params) {
-        (Some(kind), Some(reference)) => match params::find(context.registry(), kind, reference, subject) {
-            Ok(found) => found.into_iter().map(Some).collect(),
-            Err(why) => return Ok(error(format!("failed to configure binding: {why}"))),
-        },
-        _ => vec![None],
-    };
-    let values = Values::of(context, request, subject, seen).with_namespace(context.as_ref(), subject)?;
     let mut failures = Vec::new();
-    for params in found {
-        let values = values.with_params(params.as_ref());
-        match hold(&policy.conditions, &values) {
-            Ok(false) => continue,
-            Ok(true) => {}
+    for values in bound::values(context, (&policy.base, binding), (request, subject))? {
+        let values = match values {
+            Ok(values) => values,
             Err(why) => {
                 failures.extend(error(why));
                 continue;
             }
-        }
-        let mut lazy = policy.variables.lazy();
+        };
+        let mut lazy = policy.base.variables.lazy();
         let mut budget = Budget::new();
         for validation in &policy.validations {
             match values.evaluate(&validation.expression, &mut lazy, &mut budget) {

@@ -56,6 +56,17 @@ impl Values {
         values
     }
 
+    /// With another object.
+    pub(crate) fn with_object(&self, object: &Json) -> Self {
+        let mut values = self.clone();
+        for (name, value) in &mut values.0 {
+            if name == "object" {
+                *value = cel::from_json(object);
+            }
+        }
+        values
+    }
+
     /// Evaluates an expression.
     ///
     /// # Errors

@@ -1,12 +1,12 @@
 //! Decisions of webhooks.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Context;
+use super::effect::Effect;
 use super::matching::matched;
 use super::refusal::forbidden;
 use super::request::Request;
@@ -33,42 +33,23 @@ struct Pending {
     uid: String,
 }
 
-/// The object as the webhooks change it, one after the other; `None` if none changes it. A webhook is called again after
-/// later webhooks have changed the object if its configuration says so. Adds warnings.
+/// What a webhook does with the object. Adds warnings.
 ///
 /// # Errors
 /// The refusal.
 pub(crate) fn mutate(
     context: &Arc<dyn Context>,
-    webhooks: &[Webhook],
+    webhook: &Webhook,
     (request, subject): (&Request, &Subject<'_>),
     warnings: &mut Vec<String>,
-) -> Result<Option<Value>, ApiError> {
-    let mut object: Option<Value> = None;
-    // Those that have seen the current object, and those that have seen only an earlier one.
-    let (mut current, mut outdated) = (BTreeSet::new(), BTreeSet::new());
-    for is_again in [false, true] {
-        for (index, webhook) in webhooks.iter().enumerate() {
-            if is_again && !outdated.remove(&index) {
-                continue;
-            }
-            let subject = Subject {
-                new: object.as_ref().or(subject.new),
-                ..*subject
-            };
-            let Some(answer) = ask(context, webhook, (request, &subject))? else {
-                continue;
-            };
-            if let Some(changed) = patched(webhook, answer, &subject, warnings)? {
-                outdated.append(&mut current);
-                object = Some(changed);
-            }
-            if webhook.is_reinvoked {
-                current.insert(index);
-            }
-        }
-    }
-    Ok(object)
+) -> Result<Effect, ApiError> {
+    let Some(answer) = ask(context, webhook, (request, subject))? else {
+        return Ok(Effect::None);
+    };
+    Ok(match patched(webhook, answer, subject, warnings)? {
+        Some(changed) => Effect::Changed(changed),
+        None => Effect::Seen,
+    })
 }
 
 /// Lets all webhooks decide at the same time; the first refusal in their order counts. Adds warnings.

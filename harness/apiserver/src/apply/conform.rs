@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::kind::{Kind, Scalar, Structure};
+use super::kind::{Granularity, Kind, Scalar, Structure};
 use super::path::{Element, Position};
 use crate::types::paths::Paths;
 
@@ -13,6 +13,37 @@ pub(crate) fn violations(kind: Kind<'_>, value: &Value) -> Vec<String> {
     let mut found = Paths::default();
     check(kind, value, Position::Root, &mut found);
     found.into_texts()
+}
+
+/// The paths of the first atomic lists and maps in a configuration.
+pub(crate) fn atomic(kind: Kind<'_>, value: &Value) -> Vec<String> {
+    let mut found = Paths::default();
+    find_atomic(kind, value, Position::Root, &mut found);
+    found.into_texts()
+}
+
+fn find_atomic(kind: Kind<'_>, value: &Value, position: Position<'_>, found: &mut Paths) {
+    match (kind.structure(Some(value)), value) {
+        (Structure::Object(kind, Granularity::Members), Value::Object(members)) => {
+            for (name, member) in members {
+                if let Some((kind, _)) = kind.member(name) {
+                    find_atomic(kind, member, Position::Field(&position, name), found);
+                }
+            }
+        }
+        (Structure::List(items), Value::Array(list)) if items.is_associative() => {
+            for item in list {
+                // Items without an identity are violations.
+                if let Ok(element) = items.element(item) {
+                    find_atomic(items.kind, item, Position::Element(&position, &element), found);
+                }
+            }
+        }
+        (Structure::Object(..), Value::Object(_)) | (Structure::List(_), Value::Array(_)) => {
+            found.push(format_args!("{position}"));
+        }
+        _ => {}
+    }
 }
 
 fn check(kind: Kind<'_>, value: &Value, position: Position<'_>, found: &mut Paths) {

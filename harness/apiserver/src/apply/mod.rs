@@ -65,6 +65,25 @@ pub(crate) trait Versions: std::fmt::Debug {
     fn convert<'v>(&self, object: &'v Value, from: &str, to: &str) -> Cow<'v, Value>;
 }
 
+/// The object of that type with the fields of a configuration, without managers.
+///
+/// # Errors
+/// If the configuration does not have the type, or sets an atomic list or map, whose other members it cannot know.
+pub(crate) fn merge_into(shape: &resource::Shape, object: &Value, configuration: &Value) -> Result<Value, String> {
+    let kind = Kind::of(shape);
+    if let Some(violation) = conform::violations(kind, configuration).into_iter().next() {
+        return Err(violation);
+    }
+    let atomic = conform::atomic(kind, configuration);
+    if !atomic.is_empty() {
+        return Err(format!(
+            "may not mutate atomic arrays, maps or structs: {}",
+            atomic.join(", ")
+        ));
+    }
+    Ok(merge::merge(kind, object, configuration))
+}
+
 /// Server-managed fields, which have no managers.
 fn unmanaged() -> FieldSet {
     FieldSet::of_fields(&[

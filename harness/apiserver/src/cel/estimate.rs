@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cost::{NEW_LIST, NEW_MAP, steps, tenth};
 use super::error::SyntaxError;
-use super::expression::{Comprehension, ComprehensionKind, Expression, Kind, Operator};
+use super::expression::{Comprehension, ComprehensionKind, Expression, Field, Kind, Operator};
 use super::types::Type;
 use super::{Value, functions};
 
@@ -27,6 +27,8 @@ pub(crate) struct Environment {
     variables: Vec<(String, Type)>,
     /// The functions of natives among the variables.
     natives: &'static [(&'static str, Type)],
+    /// The message types, with the types of their fields below them.
+    messages: &'static [&'static str],
 }
 
 impl Environment {
@@ -35,7 +37,14 @@ impl Environment {
             text: text.chars().collect(),
             variables,
             natives: &[],
+            messages: &[],
         }
+    }
+
+    /// Declares message types.
+    pub(crate) fn with_messages(mut self, messages: &'static [&'static str]) -> Self {
+        self.messages = messages;
+        self
     }
 
     /// Declares functions of natives, with the types of their results.
@@ -106,6 +115,7 @@ impl Environment {
                     ..item
                 }
             }
+            Kind::Message { type_, fields } => self.message(at, type_, fields)?,
             Kind::Not(inner) => Estimate {
                 cost: self.estimate(inner)?.cost.saturating_add(1),
                 type_: Type::Bool,
@@ -189,13 +199,32 @@ impl Environment {
                 None => Err(self.problem(at, &format!("undefined field '{field}'"))),
             },
             Type::Map { values, .. } => Ok(values.as_ref().clone()),
-            Type::Dynamic => Ok(Type::Dynamic),
+            Type::Dynamic | Type::Message(_) => Ok(Type::Dynamic),
             Type::Optional(inner) => Ok(Type::Optional(Arc::new(self.field(at, inner, field)?))),
             other => {
                 let why = format!("type '{}' does not support field selection", other.name());
                 Err(self.problem(at, &why))
             }
         }
+    }
+
+    fn message(&mut self, at: usize, type_: &str, fields: &[Field]) -> Result<Estimate, Problem> {
+        let of_declared = |own: &&str| {
+            type_
+                .strip_prefix(*own)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if !self.messages.iter().any(of_declared) {
+            return Err(self.problem(at, &format!("undeclared reference to '{type_}' (in container '')")));
+        }
+        let mut cost = NEW_MAP;
+        for field in fields {
+            cost = cost.saturating_add(self.estimate(&field.value)?.cost);
+        }
+        Ok(Estimate {
+            cost,
+            type_: Type::Message(type_.to_owned()),
+        })
     }
 
     fn index(&mut self, operand: &Expression, index: &Expression) -> Result<Estimate, Problem> {
@@ -419,7 +448,7 @@ fn differ(one: &Type, other: &Type) -> bool {
         Type::Duration => Some(7),
         Type::List { .. } => Some(8),
         Type::Map { .. } => Some(9),
-        Type::Dynamic | Type::Null | Type::Object(_) | Type::Optional(_) => None,
+        Type::Dynamic | Type::Null | Type::Object(_) | Type::Optional(_) | Type::Message(_) => None,
     };
     matches!((class(one), class(other)), (Some(one), Some(other)) if one != other)
 }

@@ -69,6 +69,20 @@ pub(super) enum Kind {
     List(Vec<Expression>),
     Map(Vec<(Expression, Expression)>),
     Comprehension(Box<Comprehension>),
+    /// `type{field: value}`
+    Message {
+        type_: String,
+        fields: Vec<Field>,
+    },
+}
+
+/// A field of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Field {
+    pub(super) name: String,
+    /// Whether an optional without a value omits the field.
+    pub(super) is_optional: bool,
+    pub(super) value: Expression,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +152,11 @@ pub(super) enum ComprehensionKind {
 }
 
 impl Expression {
+    /// Whether the expression is a list without items.
+    pub(crate) fn is_empty_list(&self) -> bool {
+        matches!(&self.kind, Kind::List(items) if items.is_empty())
+    }
+
     /// How deeply the expression is nested.
     pub(crate) fn height(&self) -> usize {
         self.height
@@ -174,7 +193,9 @@ impl Kind {
     pub(super) fn levels(&self) -> usize {
         let most = |parts: Vec<&Expression>| parts.iter().map(|part| part.levels).max().unwrap_or_default();
         match self {
-            Self::List(_) | Self::Map(_) | Self::Call { .. } => most(self.parts()).saturating_add(1),
+            Self::List(_) | Self::Map(_) | Self::Message { .. } | Self::Call { .. } => {
+                most(self.parts()).saturating_add(1)
+            }
             Self::Comprehension(inner) => {
                 let step = most([&inner.body].into_iter().chain(&inner.filter).collect());
                 inner.range.levels.saturating_add(step).saturating_add(1)
@@ -197,6 +218,7 @@ impl Kind {
             Self::And(parts) | Self::Or(parts) | Self::List(parts) => parts.iter().collect(),
             Self::Conditional { condition, yes, no } => vec![condition, yes, no],
             Self::Map(entries) => entries.iter().flat_map(|(key, value)| [key, value]).collect(),
+            Self::Message { fields, .. } => fields.iter().map(|field| &field.value).collect(),
             Self::Comprehension(inner) => [&inner.range, &inner.body].into_iter().chain(&inner.filter).collect(),
         }
     }

@@ -1,7 +1,9 @@
-//! Values of JSON without a schema.
+//! Values of JSON without a schema, and JSON of values.
 
 use std::collections::HashMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 
 use super::{Key, Map, Value};
@@ -26,4 +28,27 @@ pub(crate) fn from_json(json: &Json) -> Value {
             })
         }
     }
+}
+
+/// The JSON of a value; `None` if it has none, as functions and addresses. The recursion follows the value, whose depth is
+/// limited.
+pub(crate) fn to_json(value: &Value) -> Option<Json> {
+    Some(match value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => (*value).into(),
+        Value::Int(number) => (*number).into(),
+        Value::UInt(number) => (*number).into(),
+        Value::Float(number) => serde_json::Number::from_f64(*number)?.into(),
+        Value::String(text) => text.as_str().into(),
+        Value::Bytes(bytes) => STANDARD.encode(bytes.as_slice()).into(),
+        Value::List(items) => items.iter().map(to_json).collect::<Option<Vec<Json>>>()?.into(),
+        Value::Map(map) => {
+            let members = map
+                .map
+                .iter()
+                .map(|(key, value)| Some((key.to_string(), to_json(value)?)));
+            members.collect::<Option<serde_json::Map<String, Json>>>()?.into()
+        }
+        _ => return None,
+    })
 }

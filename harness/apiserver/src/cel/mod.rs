@@ -25,7 +25,7 @@ pub(crate) use estimate::{Environment, Estimate};
 pub(crate) use evaluate::{Budget, Failure, Lazy, evaluate, evaluate_with, optional};
 pub(crate) use expression::Expression;
 pub(crate) use functions::call;
-pub(crate) use json::from_json;
+pub(crate) use json::{from_json, to_json};
 pub(crate) use kube_cel::cel::Value;
 pub(crate) use kube_cel::cel::objects::{Key, Map};
 pub(crate) use native::{Native, native};

@@ -3,7 +3,7 @@
 use kube_cel::cel::Value;
 
 use super::error::SyntaxError;
-use super::expression::{Comprehension, ComprehensionKind, Expression, Kind, Operator};
+use super::expression::{Comprehension, ComprehensionKind, Expression, Field, Kind, Operator};
 use super::lexer::{Lexer, Token};
 use super::types::RESERVED;
 use super::{MAX_DEPTH, MAX_LENGTH, functions};
@@ -234,10 +234,36 @@ impl Parser {
                     }
                 };
                 operand = self.node(at, kind)?;
+            } else if let Some(type_) = type_name(&operand).filter(|_| self.take("{")) {
+                operand = self.message(type_, at)?;
             } else {
                 return Ok(operand);
             }
         }
+    }
+
+    /// The fields of a message, after its type and the opening bracket.
+    fn message(&mut self, type_: String, at: usize) -> Parsed {
+        let mut fields = Vec::new();
+        while !self.take("}") {
+            let is_optional = self.take("?");
+            let Token::Name(name) = self.next() else {
+                self.at = self.at.saturating_sub(1);
+                return Err(self.unexpected("IDENTIFIER"));
+            };
+            self.need(":")?;
+            let value = self.expression()?;
+            fields.push(Field {
+                name,
+                is_optional,
+                value,
+            });
+            if !self.take(",") {
+                self.need("}")?;
+                break;
+            }
+        }
+        self.node(at, Kind::Message { type_, fields })
     }
 
     /// Expressions up to a closing bracket; a comma may follow the last one.
@@ -404,6 +430,15 @@ impl Parser {
             body,
         };
         self.node(at, Kind::Comprehension(Box::new(comprehension)))
+    }
+}
+
+/// The name of a type that an expression can be: names with points between them.
+fn type_name(expression: &Expression) -> Option<String> {
+    match &expression.kind {
+        Kind::Name(name) => Some(name.clone()),
+        Kind::Select { operand, field } => Some(format!("{}.{field}", type_name(operand)?)),
+        _ => None,
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) enum Type {
     /// An object with these fields, by escaped name.
     Object(Arc<BTreeMap<String, Type>>),
     Optional(Arc<Type>),
+    /// A message type, whose fields are not known.
+    Message(String),
 }
 
 impl Type {
@@ -182,6 +184,7 @@ impl Type {
             Self::Map { values, .. } => format!("map(string, {})", values.name()),
             Self::Object(_) => "object".to_owned(),
             Self::Optional(inner) => format!("optional_type({})", inner.name()),
+            Self::Message(name) => name.clone(),
         }
     }
 }

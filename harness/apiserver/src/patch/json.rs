@@ -1,7 +1,7 @@
 //! JSON patch (RFC 6902) with Kubernetes' limits and error codes.
 
 use json_patch::jsonptr::{Pointer, PointerBuf};
-use json_patch::{AddOperation, PatchOperation};
+use json_patch::{AddOperation, PatchErrorKind, PatchOperation};
 use serde_json::{Map, Value};
 
 use super::too_large;
@@ -24,6 +24,18 @@ const SHIFT_BUDGET: usize = 100_000_000;
 /// 400 for a patch that cannot be decoded, 413 for more than 10,000 operations or copies of more than 3 MiB, 422 for
 /// an operation that cannot be applied (a failed `test`, a path that does not exist, a result that is too deep).
 pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
+    if json_if_tests_hold(doc, patch)? {
+        Ok(())
+    } else {
+        Err(rejected())
+    }
+}
+
+/// Applies a patch if all its tests hold; returns whether they do.
+///
+/// # Errors
+/// As [`json`], for everything but a test.
+pub(crate) fn json_if_tests_hold(doc: &mut Value, patch: &[u8]) -> Result<bool, ApiError> {
     let undecodable = |error: json::Malformed| ApiError::bad_request(format!("error decoding patch: {error}"));
     let operations = json::parse(patch).map_err(undecodable)?;
     let operations: Vec<Value> = serde_json::from_value(operations).map_err(|error| undecodable(error.into()))?;
@@ -69,10 +81,15 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
             _ => {}
         }
         // A failure leaves `patched` in an undefined state, which is discarded.
-        json_patch::patch_unsafe(&mut patched, std::slice::from_ref(&operation)).map_err(|_| rejected())?;
+        if let Err(error) = json_patch::patch_unsafe(&mut patched, std::slice::from_ref(&operation)) {
+            return match error.kind {
+                PatchErrorKind::TestFailed => Ok(false),
+                _ => Err(rejected()),
+            };
+        }
     }
     *doc = patched;
-    Ok(())
+    Ok(true)
 }
 
 /// Whether the operation keeps the document within the limit of depth. As upstream, the limit applies to each

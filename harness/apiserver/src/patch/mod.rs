@@ -12,6 +12,7 @@ mod tests;
 use crate::status::ApiError;
 
 pub use self::json::json;
+pub(crate) use self::json::json_if_tests_hold;
 pub use self::merge::merge;
 pub use self::strategic::strategic;
 

@@ -54,7 +54,14 @@ struct Known {
 pub(crate) enum Expected {
     Bool,
     Text,
+    /// An applied configuration.
+    Object,
+    /// The operations of a JSON patch.
+    Operations,
 }
+
+/// The types of messages in mutations.
+const MESSAGES: &[&str] = &["Object", "JSONPatch"];
 
 /// Which variables an expression has beside the objects and the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +69,7 @@ pub(crate) struct Scope {
     pub(crate) params: bool,
     pub(crate) namespace: bool,
     pub(crate) authorizer: bool,
+    pub(crate) messages: bool,
 }
 
 impl Variables {
@@ -74,6 +82,11 @@ impl Variables {
         let (name, has_type) = match expected {
             Expected::Bool => ("bool", matches!(known.type_, Type::Bool)),
             Expected::Text => ("string", matches!(known.type_, Type::Text { .. })),
+            Expected::Object => ("Object", is_message(&known.type_, "Object")),
+            Expected::Operations => (
+                "list(JSONPatch)",
+                is_operations(&known.type_) && !parsed.expression.is_empty_list(),
+            ),
         };
         // The type of an operator or function can be unknown here and known upstream; that of a part cannot.
         let is_unknown = matches!(known.type_, Type::Dynamic) && !parsed.expression.is_part();
@@ -98,6 +111,7 @@ impl Variables {
         let own = ("variables".to_owned(), Type::Object(Arc::new(own.collect())));
         let estimate = Environment::new(text, given.chain([own]).collect())
             .with_functions(AUTHORIZER)
+            .with_messages(if scope.messages { MESSAGES } else { &[] })
             .estimate(&expression)
             .map_err(|problem| compilation(problem.to_string()))?;
         let uses = |name: &str| expression.uses_member("variables", name);
@@ -128,6 +142,17 @@ impl Variables {
     /// The variables for one evaluation.
     pub(crate) fn lazy(&self) -> Lazy {
         Lazy::new(Arc::clone(&self.expressions))
+    }
+}
+
+fn is_message(type_: &Type, name: &str) -> bool {
+    matches!(type_, Type::Message(own) if own == name)
+}
+
+fn is_operations(type_: &Type) -> bool {
+    match type_ {
+        Type::List { items, .. } => matches!(items.as_ref(), Type::Dynamic) || is_message(items, "JSONPatch"),
+        _ => false,
     }
 }
 

@@ -3,11 +3,13 @@
 //! This module decides nothing: it must not know requests, the registry or the network.
 
 mod expressions;
+mod mutating;
 mod policy;
 mod rules;
 mod webhook;
 
 pub(crate) use expressions::{Conditions, Parsed, Variables};
-pub(crate) use policy::{Action, Binding, ParamKind, ParamRef, Policy, Reason, Unparsed, Validation};
+pub(crate) use mutating::{MutatingPolicy, Mutation};
+pub(crate) use policy::{Action, Base, Binding, ParamKind, ParamRef, Policy, Reason, Unparsed, Validation};
 pub(crate) use rules::{Constraints, Rule, Target};
 pub(crate) use webhook::{Client, Place, Webhook};

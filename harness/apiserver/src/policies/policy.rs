@@ -1,21 +1,28 @@
-//! Validating policies and their bindings, parsed.
+//! Validating policies, what all policies have, and bindings.
 
 use serde_json::Value;
 
 use super::expressions::{Conditions, Expected, Parsed, Scope, Variables};
 use super::rules::Constraints;
 
-/// A policy that checks requests.
+/// What all policies have.
 #[derive(Clone, Debug)]
-pub(crate) struct Policy {
+pub(crate) struct Base {
     pub(crate) name: String,
     /// Whether an error of an expression refuses the request.
     pub(crate) fails_closed: bool,
     pub(crate) constraints: Constraints,
     pub(crate) conditions: Conditions,
     pub(crate) variables: Variables,
-    pub(crate) validations: Vec<Validation>,
     pub(crate) param_kind: Option<ParamKind>,
+    messages: bool,
+}
+
+/// A policy that checks requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Policy {
+    pub(crate) base: Base,
+    pub(crate) validations: Vec<Validation>,
 }
 
 /// One check of a policy.
@@ -114,28 +121,50 @@ pub(crate) struct Unparsed {
     pub(crate) why: String,
 }
 
+impl Base {
+    /// Reads a policy; adds the errors of its expressions.
+    pub(super) fn read(policy: &Value, errors: &mut Vec<Unparsed>) -> Self {
+        let spec = policy.get("spec").unwrap_or(&Value::Null);
+        let param_kind = spec.get("paramKind").filter(|kind| kind.is_object());
+        let mut base = Self {
+            name: name(policy),
+            fails_closed: text(spec, "failurePolicy") != "Ignore",
+            constraints: Constraints::of_policy(spec.get("matchConstraints").unwrap_or(&Value::Null)),
+            conditions: Conditions::default(),
+            variables: Variables::default(),
+            param_kind: param_kind.map(|kind| ParamKind {
+                api_version: text(kind, "apiVersion").to_owned(),
+                kind: text(kind, "kind").to_owned(),
+            }),
+            messages: spec.get("mutations").is_some(),
+        };
+        let scope = base.scope();
+        base.conditions = read_conditions(spec, "spec", scope, errors);
+        base.variables = read_variables(spec, scope, errors);
+        base
+    }
+
+    /// What the expressions of the policy can use.
+    pub(super) fn scope(&self) -> Scope {
+        Scope {
+            params: self.param_kind.is_some(),
+            namespace: true,
+            authorizer: true,
+            messages: self.messages,
+        }
+    }
+}
+
 impl Policy {
     /// Reads a policy.
     ///
     /// # Errors
     /// Its expressions that have no value.
     pub(crate) fn read(policy: &Value) -> Result<Self, Vec<Unparsed>> {
-        let spec = policy.get("spec").unwrap_or(&Value::Null);
-        let param_kind = spec
-            .get("paramKind")
-            .filter(|kind| kind.is_object())
-            .map(|kind| ParamKind {
-                api_version: text(kind, "apiVersion").to_owned(),
-                kind: text(kind, "kind").to_owned(),
-            });
-        let scope = Scope {
-            params: param_kind.is_some(),
-            namespace: true,
-            authorizer: true,
-        };
         let mut errors = Vec::new();
-        let conditions = read_conditions(spec, "spec", scope, &mut errors);
-        let variables = read_variables(spec, scope, &mut errors);
+        let base = Base::read(policy, &mut errors);
+        let scope = base.scope();
+        let spec = policy.get("spec").unwrap_or(&Value::Null);
         let mut validations = Vec::new();
         for (index, validation) in items(spec, "validations").enumerate() {
             let mut parse = |field: &str| {
@@ -147,7 +176,7 @@ impl Policy {
                 };
                 let scope = Scope { authorizer, ..scope };
                 parsed(
-                    &variables,
+                    &base.variables,
                     (text(validation, field), expected),
                     scope,
                     path,
@@ -167,7 +196,7 @@ impl Policy {
         for (index, annotation) in items(spec, "auditAnnotations").enumerate() {
             let path = format!("spec.auditAnnotations[{index}].valueExpression");
             parsed(
-                &variables,
+                &base.variables,
                 (text(annotation, "valueExpression"), Expected::Text),
                 scope,
                 path,
@@ -177,15 +206,7 @@ impl Policy {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(Self {
-            name: name(policy),
-            fails_closed: text(spec, "failurePolicy") != "Ignore",
-            constraints: Constraints::of_policy(spec.get("matchConstraints").unwrap_or(&Value::Null)),
-            conditions,
-            variables,
-            validations,
-            param_kind,
-        })
+        Ok(Self { base, validations })
     }
 }
 
@@ -246,7 +267,7 @@ fn read_variables(spec: &Value, scope: Scope, errors: &mut Vec<Unparsed>) -> Var
     variables
 }
 
-fn parsed(
+pub(super) fn parsed(
     variables: &Variables,
     (text, expected): (&str, Expected),
     scope: Scope,

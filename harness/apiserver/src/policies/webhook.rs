@@ -99,6 +99,7 @@ impl Webhook {
             params: false,
             namespace: false,
             authorizer: true,
+            messages: false,
         };
         let versions = items(hook, "admissionReviewVersions").filter_map(Value::as_str);
         let known = versions.filter(|version| matches!(*version, "v1" | "v1beta1"));

@@ -5,6 +5,7 @@ mod access;
 mod calls;
 mod comprehension;
 mod lazy;
+mod message;
 mod operators;
 mod patterns;
 mod size;
@@ -203,6 +204,7 @@ impl Evaluator<'_> {
                 self.call(function, target, arguments?)
             }
             Kind::Comprehension(inner) => self.comprehension(inner),
+            Kind::Message { fields, .. } => self.message(fields),
         }
     }
 

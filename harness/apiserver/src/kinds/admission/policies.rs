@@ -1,4 +1,4 @@
-//! Policies in CEL and their bindings. The expressions of mutating policies are stored as they are.
+//! Policies in CEL and their bindings.
 
 use serde_json::Value;
 
@@ -196,6 +196,7 @@ fn validate_validation(errors: &mut Vec<FieldError>, validation: &Value, path: &
 fn validate_mutating(new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = new.get("spec").unwrap_or(&Value::Null);
+    super::unparsed(&mut errors, crate::policies::MutatingPolicy::read(new).err());
     validate_policy(&mut errors, spec);
     only_mutable(&mut errors, spec, "matchConstraints");
     let mutations = items(spec, "/mutations");

@@ -29,6 +29,7 @@ mod kinds;
 mod limits;
 mod lists;
 mod manifests;
+mod mutations;
 mod patches;
 mod pods;
 mod policies;

@@ -172,6 +172,8 @@ impl Site {
             "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=case%3D{ns}",
             "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies?labelSelector=case%3D{ns}",
             "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings?labelSelector=case%3D{ns}",
+            "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies?labelSelector=case%3D{ns}",
+            "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings?labelSelector=case%3D{ns}",
             "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations?labelSelector=case%3D{ns}",
             "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?labelSelector=case%3D{ns}",
         ] {

@@ -1,0 +1,127 @@
+//! Changes of objects by mutating policies.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::effect::Effect;
+use super::refusal::forbidden;
+use super::request::Request;
+use super::{Context, bound};
+use crate::apply;
+use crate::cel::{self, Budget};
+use crate::patch;
+use crate::policies::{Binding, MutatingPolicy, Mutation, Reason};
+use crate::resource::Shape;
+use crate::reviewer::Subject;
+use crate::status::ApiError;
+
+/// The object with the mutations of a policy, once for each parameter of its bindings.
+///
+/// # Errors
+/// A failed mutation, if the policy fails closed.
+pub(crate) fn apply(
+    context: &Arc<dyn Context>,
+    (policy, bindings): (&MutatingPolicy, &[Binding]),
+    (request, subject): (&Request, &Subject<'_>),
+) -> Result<Effect, ApiError> {
+    let Some(before) = subject.new else {
+        return Ok(Effect::None);
+    };
+    let mut effect = Effect::None;
+    for binding in bindings {
+        // The next binding sees the object that this one changes.
+        let object = match &effect {
+            Effect::Changed(changed) => changed.clone(),
+            _ => before.clone(),
+        };
+        let current = Subject {
+            new: Some(&object),
+            ..*subject
+        };
+        let bound = bound::values(context, (&policy.base, binding), (request, &current))?;
+        let mut changed = object.clone();
+        for values in bound {
+            if matches!(effect, Effect::None) {
+                effect = Effect::Seen;
+            }
+            let mutated = values.and_then(|values| mutated(context, policy, &values, (request, &changed)));
+            match mutated {
+                Ok(mutated) => changed = mutated,
+                Err(why) if policy.base.fails_closed => {
+                    let why = format!(
+                        "policy '{}' with binding '{}' denied request: {why}",
+                        policy.base.name, binding.name
+                    );
+                    return Err(failed(request, subject, why));
+                }
+                Err(why) => tracing::warn!(policy = %policy.base.name, why, "a failed mutation is ignored"),
+            }
+        }
+        if changed != object {
+            effect = Effect::Changed(changed);
+        }
+    }
+    Ok(effect)
+}
+
+/// The error of a failed mutation. As upstream, its code and its reason do not fit together.
+fn failed(request: &Request, subject: &Subject<'_>, why: String) -> ApiError {
+    let error = ApiError {
+        reason: Reason::Invalid.name().into(),
+        message: why.clone(),
+        ..forbidden(request, subject, &why, Reason::Forbidden)
+    };
+    error.with_cause("", &why, "")
+}
+
+/// The object with all mutations of a policy.
+fn mutated(
+    context: &Arc<dyn Context>,
+    policy: &MutatingPolicy,
+    values: &super::values::Values,
+    (request, object): (&Request, &Value),
+) -> Result<Value, String> {
+    let catalog = context.registry().catalog();
+    let target = &request.target;
+    let entry = catalog.find(&target.group, &target.version, &target.resource);
+    let mut lazy = policy.base.variables.lazy();
+    let mut budget = Budget::new();
+    let mut object = object.clone();
+    for mutation in &policy.mutations {
+        let values = values.with_object(&object);
+        match mutation {
+            Mutation::Apply(expression) => {
+                let configuration = values.evaluate(expression, &mut lazy, &mut budget)?;
+                let configuration = cel::to_json(&configuration)
+                    .ok_or_else(|| format!("expression '{}' has a value that is no JSON", expression.text))?;
+                // An object of a subresource has the type of that, which has no lists.
+                let own = entry
+                    .map(|entry| &entry.resource.shape)
+                    .filter(|_| target.subresource.is_empty());
+                object = merged(own, &object, &configuration)
+                    .map_err(|why| format!("error applying patch: invalid ApplyConfiguration: {why}"))?;
+            }
+            Mutation::Patch(expression) => {
+                let operations = values.evaluate(expression, &mut lazy, &mut budget)?;
+                let operations = cel::to_json(&operations)
+                    .ok_or_else(|| format!("expression '{}' has a value that is no JSON", expression.text))?;
+                // If a test does not hold, the patch does nothing.
+                patch::json_if_tests_hold(&mut object, operations.to_string().as_bytes())
+                    .map_err(|error| format!("JSON Patch: {}", error.message))?;
+            }
+        }
+    }
+    Ok(object)
+}
+
+fn merged(shape: Option<&Shape>, object: &Value, configuration: &Value) -> Result<Value, String> {
+    match shape {
+        Some(shape) => apply::merge_into(shape, object, configuration),
+        None => {
+            let mut merged = object.clone();
+            patch::merge(&mut merged, configuration);
+            Ok(merged)
+        }
+    }
+}
