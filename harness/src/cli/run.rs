@@ -16,9 +16,12 @@ use super::stage::StageArguments;
 use super::{Ended, Outcome, Stop, jobs, named};
 use crate::report::{json, junit};
 
+/// The default folder for the records of runs that pass.
+pub(super) const RECORDS: &str = ".drydock/records";
+
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  drydock run                                    # every scenario that stage embedded can run\n  drydock run lifecycle drain --stage envtest\n  drydock run --stage sim --seeds 20\n  drydock run --file my.yaml --controller ./my-controller"
+    after_help = "Examples:\n  drydock run                                    # every scenario that stage embedded can run\n  drydock run lifecycle drain --stage envtest\n  drydock run --stage sim --seeds 20\n  drydock run lifecycle --stage sim --record      # with a report that opens in a browser\n  drydock run --file my.yaml --controller ./my-controller"
 )]
 pub(super) struct Run {
     /// Scenarios and suites by name; none: all that the stage can run
@@ -81,6 +84,17 @@ pub(super) struct Run {
     )]
     report: PathBuf,
 
+    /// Writes the record and the HTML report also of runs that pass, below this folder; the default is .drydock/records
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        help_heading = "Results",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = RECORDS
+    )]
+    record: Option<PathBuf>,
+
     /// Writes JUnit XML
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     junit: Option<PathBuf>,
@@ -124,6 +138,7 @@ impl Run {
                     from_plan: false,
                     controller: self.controller.clone(),
                     reports: self.report.clone(),
+                    record: self.record.clone(),
                     on: self.on.replay(),
                     target: self.target_stage,
                     ..Job::of(plan, self.stage)
@@ -158,6 +173,7 @@ impl Run {
             jobs.push(Job {
                 controller: self.controller.clone(),
                 reports: self.report.clone(),
+                record: self.record.clone(),
                 on: self.on.replay(),
                 target: self.target_stage,
                 ..Job::of(plan, self.stage)

@@ -1,0 +1,92 @@
+// Charts of numbers over time, on the time axis of the timeline.
+
+import { byId, element, prepared } from "./dom.js";
+import { drawFaults, drawFolds } from "./draw.js";
+
+/** The space to the left of the time axis: the width of the labels of the timeline. */
+export const LEFT = 150;
+/** The height of a chart. */
+const CHART_HEIGHT = 64;
+/** The variables of the style sheet and the dashes of the lines. */
+const LINES = [
+  ["--accent", []],
+  ["--good", [6, 3]],
+  ["--bad", [2, 2]],
+  ["--warn", [8, 3, 2, 3]],
+  ["--text", [1, 3]],
+  ["--muted", [4, 4]],
+];
+
+/**
+ * Creates the charts of a record.
+ * @param {import("./state.js").State} state
+ * @param {import("./palette.js").Colors} colors
+ * @returns {() => void} draws them
+ */
+export function charts(state, colors) {
+  const parent = byId("charts");
+  /** @type {Map<string, any[]>} */
+  const byChart = new Map();
+  for (const counter of state.index.record.counters) {
+    if (!byChart.has(counter.chart)) byChart.set(counter.chart, []);
+    byChart.get(counter.chart).push(counter);
+  }
+  const drawings = [...byChart].map(([name, counters]) => {
+    const shown = counters.slice(0, LINES.length);
+    const keys = shown.map((counter, number) => {
+      const key = element("span", { class: "key" }, counter.name);
+      key.style.setProperty("--color", `var(${LINES[number][0]})`);
+      key.style.setProperty("--dash", LINES[number][1].length > 0 ? "dashed" : "solid");
+      return key;
+    });
+    const canvas = element("canvas", { height: CHART_HEIGHT });
+    const most = Math.max(1, ...shown.flatMap((counter) => counter.steps.map((step) => step[1])));
+    parent.append(element("figure", {}, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys), canvas));
+    return () => drawChart(canvas, shown, most, state, colors);
+  });
+  return () => drawings.forEach((draw) => draw());
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {any[]} counters
+ * @param {number} most
+ * @param {import("./state.js").State} state
+ * @param {import("./palette.js").Colors} colors
+ */
+function drawChart(canvas, counters, most, state, colors) {
+  const { context, width, height } = prepared(canvas, CHART_HEIGHT);
+  const inner = width - LEFT;
+  const x = (time) => LEFT + ((state.scale.place(time) - state.from) / (state.to - state.from)) * inner;
+  const y = (value) => height - 4 - (value / most) * (height - 10);
+  context.save();
+  context.beginPath();
+  context.rect(LEFT, 0, inner, height);
+  context.clip();
+  drawFaults(context, colors, state.index, x, LEFT, inner, height);
+  drawFolds(context, colors, state.scale, x, height, false);
+  counters.forEach((counter, number) => {
+    const [variable, dash] = LINES[number];
+    context.strokeStyle = colors.get(variable);
+    context.setLineDash(dash);
+    context.lineWidth = 1.6;
+    context.beginPath();
+    context.moveTo(x(0), y(0));
+    let value = 0;
+    for (const [at, next] of counter.steps) {
+      context.lineTo(x(at), y(value));
+      context.lineTo(x(at), y(next));
+      value = next;
+    }
+    context.lineTo(x(state.index.lasted), y(value));
+    context.stroke();
+  });
+  context.restore();
+  context.fillStyle = colors.get("--muted");
+  context.font = "10.5px system-ui, sans-serif";
+  context.textBaseline = "top";
+  context.textAlign = "right";
+  context.fillText(String(most), LEFT - 6, 3);
+  context.fillText("0", LEFT - 6, height - 14);
+  context.textAlign = "left";
+}
