@@ -14,6 +14,8 @@ use crate::model::{Micros, Verb};
 /// What a process received or sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceEntry {
+    /// Its position in the trace.
+    pub number: u64,
     /// When it happened.
     pub at: Timestamp,
     /// The name of the process.
@@ -69,7 +71,7 @@ struct Index<'a> {
 impl<'a> Index<'a> {
     fn new(trace: &'a [TraceEntry], micros: impl Fn(Timestamp) -> Micros) -> Self {
         let mut index = Self::default();
-        for (number, TraceEntry { at, process, event }) in trace.iter().enumerate() {
+        for (number, TraceEntry { at, process, event, .. }) in trace.iter().enumerate() {
             match event {
                 TraceEvent::Write {
                     plural,
@@ -121,7 +123,8 @@ pub(crate) fn find(points: &mut [Draft], trace: &[TraceEntry], micros: impl Fn(T
         if let Some(process) = explained.process {
             draft.point.by = Some(format!("process/{process}"));
         }
-        draft.cause = explained.cause;
+        draft.cause = draft.cause.or(explained.cause);
+        draft.order = draft.order.or(explained.order);
     }
 }
 
@@ -132,6 +135,8 @@ struct Explained {
     process: Option<String>,
     /// The id of its cause.
     cause: Option<u64>,
+    /// Its place in the trace.
+    order: Option<u64>,
 }
 
 /// Explains each event.
@@ -163,11 +168,19 @@ fn explain(points: &[Draft], trace: &[TraceEntry], micros: impl Fn(Timestamp) ->
     }
     answers.values_mut().for_each(|list| list.sort_unstable());
     let calls_of_vms = calls_of_vms(points);
+    // The place of each call in the trace.
+    let with_entries = points.iter().zip(&entries);
+    let calls: BTreeMap<u64, u64> = with_entries
+        .filter(|(draft, _)| draft.call.is_some())
+        .filter_map(|(draft, entry)| Some((draft.id, trace[(*entry)?].number)))
+        .collect();
     let explained = points.iter().zip(entries).map(|(draft, entry)| {
         if draft.point.verb == Verb::Vm {
+            let call = calls_of_vms.get(&draft.id);
             return Explained {
                 process: None,
-                cause: calls_of_vms.get(&draft.id).copied(),
+                cause: call.copied(),
+                order: call.and_then(|call| calls.get(call).copied()),
             };
         }
         let Some(entry) = entry else {
@@ -184,6 +197,7 @@ fn explain(points: &[Draft], trace: &[TraceEntry], micros: impl Fn(Timestamp) ->
         }
         Explained {
             process: Some(process.to_owned()),
+            order: Some(trace[entry].number),
             cause: received.map(|(_, id)| id).filter(|id| *id != draft.id),
         }
     });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Actor, ActorKind, Counter, Micros, Point, Span, SpanClass, Verb};
+use crate::model::{Actor, ActorKind, Counter, CounterStep, Micros, Point, Span, SpanClass, Verb};
 
 /// A machine code of success.
 const OK: &str = "OK";
@@ -14,8 +14,8 @@ pub(crate) fn of(actors: &[Actor], spans: &[Span], points: &[Point]) -> Vec<Coun
     for span in spans {
         let counted = match (span.class, kinds.get(span.actor.as_str())) {
             (SpanClass::Phase, Some(ActorKind::Machine)) => ("machines by phase", span.label.clone()),
-            (SpanClass::Vm, _) => ("live VMs", "live".to_owned()),
-            (SpanClass::Node, _) if span.label == "Ready" => ("nodes", "Ready".to_owned()),
+            (SpanClass::Vm, _) => ("VMs and nodes", "live VMs".to_owned()),
+            (SpanClass::Node, _) if span.label == "Ready" => ("VMs and nodes", "Ready nodes".to_owned()),
             _ => continue,
         };
         let list = changes.entry(counted).or_default();
@@ -40,15 +40,18 @@ pub(crate) fn of(actors: &[Actor], spans: &[Span], points: &[Point]) -> Vec<Coun
 }
 
 /// The values after each change; several changes at one time are one step.
-fn steps(mut changes: Vec<(Micros, i64)>) -> Vec<(Micros, u64)> {
+fn steps(mut changes: Vec<(Micros, i64)>) -> Vec<CounterStep> {
     changes.sort_unstable_by_key(|(at, _)| *at);
     let mut value = 0_i64;
-    let mut steps: Vec<(Micros, u64)> = Vec::new();
+    let mut steps: Vec<CounterStep> = Vec::new();
     for (at, change) in changes {
         value += change;
-        let now = (at, u64::try_from(value).unwrap_or(0));
+        let now = CounterStep {
+            at,
+            value: u64::try_from(value).unwrap_or(0),
+        };
         match steps.last_mut() {
-            Some(last) if last.0 == at => *last = now,
+            Some(last) if last.at == at => *last = now,
             _ => steps.push(now),
         }
     }
@@ -62,6 +65,7 @@ mod tests {
     #[test]
     fn changes_at_one_time_are_one_step() {
         let changes = vec![(Micros(5), -1), (Micros(0), 1), (Micros(5), 1), (Micros(5), 1)];
-        assert_eq!(steps(changes), [(Micros(0), 1), (Micros(5), 2)]);
+        let values: Vec<(u64, u64)> = steps(changes).iter().map(|step| (step.at.0, step.value)).collect();
+        assert_eq!(values, [(0, 1), (5, 2)]);
     }
 }

@@ -69,6 +69,8 @@ pub(crate) struct Draft {
     pub(crate) related: Vec<(&'static str, String)>,
     /// The name of the cloud call that was answered.
     pub(crate) call: Option<String>,
+    /// The place of the event in the trace; `None`: the trace does not contain it.
+    pub(crate) order: Option<u64>,
     /// The id of the cause.
     pub(crate) cause: Option<u64>,
     /// The id of the previous write of the same object.

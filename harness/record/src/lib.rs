@@ -4,6 +4,7 @@
 //! from a trace, and [`read()`] parses a record of any origin. Everything here is pure: no file, no clock.
 
 mod causes;
+mod compare;
 mod counters;
 mod diff;
 mod draft;
@@ -14,10 +15,11 @@ mod recorder;
 mod redact;
 
 pub use self::causes::{TraceEntry, TraceEvent};
+pub use self::compare::{Comparison, compare};
 pub use self::limits::MOST_POINTS;
 pub use self::model::{
-    Actor, ActorKind, Causes, Check, CheckKind, CheckState, Counter, DisturbanceCount, Dropped, Meta, Micros, Place,
-    Point, RunRecord, Span, SpanClass, TraceHash, Verb, Verdict,
+    Actor, ActorKind, Causes, Check, CheckKind, CheckState, Counter, CounterStep, DisturbanceCount, Dropped, Meta,
+    Micros, Place, Point, RunRecord, Span, SpanClass, TraceHash, Verb, Verdict,
 };
 pub use self::read::{MOST_BYTES, ReadError, check_size, read};
 pub use self::recorder::{Program, Recorder, StageEvent, StageEventKind, Window};

@@ -325,8 +325,18 @@ pub struct Counter {
     pub name: String,
     /// The chart that it is a part of, for example `machines by phase`.
     pub chart: String,
-    /// Each change: time and new value.
-    pub steps: Vec<(Micros, u64)>,
+    /// Each change.
+    pub steps: Vec<CounterStep>,
+}
+
+/// A change of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CounterStep {
+    /// When it changed.
+    pub at: Micros,
+    /// Its value from then on.
+    pub value: u64,
 }
 
 /// An invariant or an expectation.

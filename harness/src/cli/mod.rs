@@ -9,6 +9,7 @@ mod completion;
 mod crash;
 mod data_folder;
 mod demo;
+mod diff;
 mod doctor;
 #[cfg(test)]
 mod documents;
@@ -116,6 +117,7 @@ enum Command {
     /// Reduces a failing plan to the minimum that still fails
     Shrink(shrink::ShrinkCommand),
     Report(report::ReportCommand),
+    Diff(diff::DiffCommand),
     Reports(reports::Reports),
     /// Runs one idle machine, and optionally other nodes, for a long virtual time
     Idle(idle::Idle),
@@ -142,6 +144,7 @@ impl Command {
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
             Self::Init(_)
             | Self::Report(_)
+            | Self::Diff(_)
             | Self::Reports(_)
             | Self::Example(_)
             | Self::Validate(_)
@@ -280,6 +283,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Chaos(chaos) => chaos.execute(),
         Command::Shrink(shrink) => shrink.execute(&scenarios()),
         Command::Report(report) => report.execute(),
+        Command::Diff(diff) => diff.execute(),
         Command::Reports(reports) => reports.execute(),
         Command::Idle(idle) => idle.execute(),
         Command::Completion(completion) => completion.execute(),

@@ -64,7 +64,7 @@ impl ReportCommand {
 }
 
 /// The record: a path, or the name of a report folder.
-fn found(given: &Path) -> Result<PathBuf, Stop> {
+pub(super) fn found(given: &Path) -> Result<PathBuf, Stop> {
     if given.exists() {
         return Ok(given.to_owned());
     }

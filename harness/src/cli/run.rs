@@ -1,9 +1,10 @@
 //! `drydock run`: creates jobs from scenarios, seeds and a stage, and runs them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::ArgPredicate;
+use clock::Clock;
 use scenario::job::Job;
 use scenario::plan::{Disturbance, Plan};
 use scenario::result::RunResult;
@@ -14,7 +15,7 @@ use super::files::{read_plan, read_scenario};
 use super::output::say;
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Stop, jobs, named};
-use crate::report::{json, junit};
+use crate::report::{ctrf, json, junit};
 
 /// The default folder for the records of runs that pass.
 pub(super) const RECORDS: &str = ".drydock/records";
@@ -103,6 +104,10 @@ pub(super) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     json: Option<PathBuf>,
 
+    /// Writes the results in the Common Test Report Format (CTRF)
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    ctrf: Option<PathBuf>,
+
     #[command(flatten)]
     on: StageArguments,
 }
@@ -150,10 +155,15 @@ impl Run {
 
     /// Runs the jobs, and reports their results, also after an interrupt.
     fn perform(&self, jobs: Vec<Job>) -> Ended {
+        let clock = Clock::wall();
+        let started = clock.now();
         let finished = jobs::run(jobs, self.jobs, &self.on)?;
         let (interrupt, left) = (finished.interrupt, finished.left());
         let results = finished.performed();
         self.write(&results, interrupt.is_some())?;
+        if let Some(path) = &self.ctrf {
+            ctrf::write(path, &results, started, clock.now()).map_err(|error| cannot_write(path, &error))?;
+        }
         Ok(summarise(&results, left).or_interrupted(interrupt))
     }
 
@@ -250,15 +260,18 @@ impl Run {
     }
 
     fn write(&self, results: &[RunResult], interrupted: bool) -> Result<(), Stop> {
-        let cannot = |path: &PathBuf, error| Stop::Usage(format!("cannot write {}: {error}", path.display()));
         if let Some(path) = &self.junit {
-            junit::write(path, results).map_err(|error| cannot(path, error))?;
+            junit::write(path, results).map_err(|error| cannot_write(path, &error))?;
         }
         if let Some(path) = &self.json {
-            json::write(path, results, interrupted).map_err(|error| cannot(path, error))?;
+            json::write(path, results, interrupted).map_err(|error| cannot_write(path, &error))?;
         }
         Ok(())
     }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Stop {
+    Stop::Usage(format!("cannot write {}: {error}", path.display()))
 }
 
 /// With up to this number of runs, failures are not listed again, because they are still on the screen.

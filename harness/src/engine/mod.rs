@@ -37,7 +37,7 @@ use judge::invariants::{Invariants, JudgingRules, Violation};
 use judge::narrative::Narrative;
 use judge::world::WorldState;
 use judge::{Failure, Miss, ScenarioOutcome, end, preserved, signature};
-use record::CheckState;
+use record::{CheckState, Recorder};
 use scenario::Scenario;
 use scenario::cloud::CloudEvent;
 use scenario::kinds::{Side, UnknownKind};
@@ -366,7 +366,7 @@ impl<S: Stage> Engine<'_, S> {
         for (_, armed) in &mut self.armed {
             armed.record(observation.at, &self.world);
         }
-        self.judge()
+        self.judge_after(true)
     }
 
     /// Counts the preservation events of an observation.
@@ -393,6 +393,14 @@ impl<S: Stage> Engine<'_, S> {
 
     /// Checks deadlines of invariants and evaluates the active expectations. Fails with the first violation or miss.
     fn judge(&mut self) -> Result<(), Failure> {
+        self.judge_after(false)
+    }
+
+    /// Like [`Self::judge`]; `observed`: because of the latest observation, which the record names as the cause.
+    fn judge_after(&mut self, observed: bool) -> Result<(), Failure> {
+        if !observed {
+            self.recording.add(Recorder::forget_observation);
+        }
         let now = self.clock.now();
         self.count_api_faults();
         if let Some(violation) = self.invariants.overdue(now, &self.world) {

@@ -3,6 +3,7 @@
 //!
 //! The module `cli` prints the progress of runs.
 
+pub mod ctrf;
 pub mod diff;
 pub mod driver;
 pub mod files;

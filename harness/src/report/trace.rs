@@ -10,6 +10,7 @@ use stage::plan::schedule::Part;
 pub(super) fn entries(trace: &[Entry]) -> Vec<TraceEntry> {
     let convert = |entry: &Entry| {
         Some(TraceEntry {
+            number: entry.number,
             at: entry.at,
             process: entry.source.clone(),
             event: event(entry.event())?,
@@ -71,6 +72,7 @@ pub(super) fn stage_events(stage: &StageResult, disturbances: &[Disturbance]) ->
             Part::Ends => Window::Ends,
         };
         events.push(StageEvent {
+            number: None,
             at: scheduled.at,
             what: StageEventKind::Fault {
                 name: rule.unwrap_or(&scheduled.text).to_owned(),
@@ -94,7 +96,11 @@ fn process_event(entry: &Entry) -> Option<StageEvent> {
         Event::Fault { target, text } => fault(target, text)?,
         _ => return None,
     };
-    Some(StageEvent { at: entry.at, what })
+    Some(StageEvent {
+        number: Some(entry.number),
+        at: entry.at,
+        what,
+    })
 }
 
 /// A fault of a process, or the hit of a rule of the API server. Steps and rules of the cloud are recorded by the engine.

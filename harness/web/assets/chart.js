@@ -6,16 +6,22 @@ import { drawFaults, drawFolds } from "./draw.js";
 /** The space to the left of the time axis: the width of the labels of the timeline. */
 export const LEFT = 150;
 /** The height of a chart. */
-const CHART_HEIGHT = 64;
-/** The variables of the style sheet and the dashes of the lines. */
-const LINES = [
-  ["--accent", []],
-  ["--good", [6, 3]],
-  ["--bad", [2, 2]],
-  ["--warn", [8, 3, 2, 3]],
-  ["--text", [1, 3]],
-  ["--muted", [4, 4]],
-];
+const CHART_HEIGHT = 48;
+/** The dashes of lines; the first one is solid. */
+const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [4, 4], [10, 4], [3, 6]];
+/** The variables of the style sheet for lines with a meaning, and for others. */
+const MEANINGS = { Running: "--good", "Ready nodes": "--good", answered: "--good", Pending: "--warn", Failed: "--bad", failed: "--bad", Unknown: "--bad", new: "--muted" };
+const OTHERS = ["--accent", "--text", "--muted"];
+
+/**
+ * The color and the dashes of a line.
+ * @param {any} counter
+ * @param {number} number
+ * @returns {{variable: string, dash: number[]}}
+ */
+function lineOf(counter, number) {
+  return { variable: MEANINGS[counter.name] ?? OTHERS[number % OTHERS.length], dash: DASHES[number % DASHES.length] };
+}
 
 /**
  * Creates the charts of a record.
@@ -32,15 +38,16 @@ export function charts(state, colors) {
     byChart.get(counter.chart).push(counter);
   }
   const drawings = [...byChart].map(([name, counters]) => {
-    const shown = counters.slice(0, LINES.length);
+    const shown = counters.slice(0, DASHES.length);
     const keys = shown.map((counter, number) => {
       const key = element("span", { class: "key" }, counter.name);
-      key.style.setProperty("--color", `var(${LINES[number][0]})`);
-      key.style.setProperty("--dash", LINES[number][1].length > 0 ? "dashed" : "solid");
+      const { variable, dash } = lineOf(counter, number);
+      key.style.setProperty("--color", `var(${variable})`);
+      key.style.setProperty("--dash", dash.length > 0 ? "dashed" : "solid");
       return key;
     });
     const canvas = element("canvas", { height: CHART_HEIGHT });
-    const most = Math.max(1, ...shown.flatMap((counter) => counter.steps.map((step) => step[1])));
+    const most = Math.max(1, ...shown.flatMap((counter) => counter.steps.map((step) => step.value)));
     parent.append(element("figure", {}, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys), canvas));
     return () => drawChart(canvas, shown, most, state, colors);
   });
@@ -57,28 +64,29 @@ export function charts(state, colors) {
 function drawChart(canvas, counters, most, state, colors) {
   const { context, width, height } = prepared(canvas, CHART_HEIGHT);
   const inner = width - LEFT;
-  const x = (time) => LEFT + ((state.scale.place(time) - state.from) / (state.to - state.from)) * inner;
+  const x = (place) => LEFT + ((place - state.from) / (state.to - state.from)) * inner;
   const y = (value) => height - 4 - (value / most) * (height - 10);
   context.save();
   context.beginPath();
   context.rect(LEFT, 0, inner, height);
   context.clip();
-  drawFaults(context, colors, state.index, x, LEFT, inner, height);
+  drawFaults(context, colors, state, x, LEFT, inner, height);
   drawFolds(context, colors, state.scale, x, height, false);
   counters.forEach((counter, number) => {
-    const [variable, dash] = LINES[number];
+    const { variable, dash } = lineOf(counter, number);
     context.strokeStyle = colors.get(variable);
     context.setLineDash(dash);
     context.lineWidth = 1.6;
     context.beginPath();
     context.moveTo(x(0), y(0));
     let value = 0;
-    for (const [at, next] of counter.steps) {
-      context.lineTo(x(at), y(value));
-      context.lineTo(x(at), y(next));
+    for (const { at, value: next } of counter.steps) {
+      const step = x(state.scale.placeAfter(at));
+      context.lineTo(step, y(value));
+      context.lineTo(step, y(next));
       value = next;
     }
-    context.lineTo(x(state.index.lasted), y(value));
+    context.lineTo(x(1), y(value));
     context.stroke();
   });
   context.restore();

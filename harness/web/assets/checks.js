@@ -14,6 +14,7 @@ export function checks(state) {
   const all = state.index.record.checks;
   const box = byId("checks");
   const row = (check) => {
+    const isIdle = check.evaluated === 0 && check.state === "held";
     const violation = check.violated === undefined ? null : linkButton(`event ${check.violated}`, () => state.select(check.violated));
     const times = check.first === undefined ? "" : `${relative(check.first)} to ${relative(check.last ?? check.first)}`;
     return element(
@@ -22,7 +23,7 @@ export function checks(state) {
       element("th", { scope: "row" }, check.name),
       element("td", {}, check.statement),
       element("td", {}, check.observed ?? ""),
-      element("td", { class: `state-${check.state}` }, check.evaluated === 0 && check.state === "held" ? "not evaluated" : WORDS[check.state]),
+      element("td", { class: isIdle ? "state-none" : `state-${check.state}` }, isIdle ? "not evaluated" : WORDS[check.state]),
       element("td", { class: "count" }, check.evaluated.toLocaleString("en")),
       element("td", {}, times, violation ? " " : null, violation),
     );

@@ -6,8 +6,9 @@ import { actorName } from "./record.js";
 import { objectAt, valueAt, writesOf } from "./objects.js";
 import { diffTable, shown } from "./diff.js";
 
-/** The number of causes, effects and writes in a list. */
-const MOST_LINKS = 40;
+/** The numbers of causes, effects and writes in a list: at first, and at most. */
+const FIRST_LINKS = 6;
+const MOST_LINKS = 60;
 
 /**
  * Shows the selected event.
@@ -17,6 +18,7 @@ const MOST_LINKS = 40;
 export function detail(state) {
   const box = byId("detail");
   const { index } = state;
+  /** @type {number | null | undefined} the number of the shown event; `undefined`: nothing is shown yet */
   let shownNumber = undefined;
   /** @type {string[] | null} */
   let field = null;
@@ -24,10 +26,12 @@ export function detail(state) {
   const link = (point, text) => element("li", {}, linkButton(text ?? `${point.number}  ${relative(point.at)}  ${shortened(point.summary, 140)}`, () => state.select(point.number)));
   const fact = (name, text) => element("p", {}, element("b", {}, `${name}: `), text);
   const section = (title, ...content) => [element("h3", {}, title), ...content];
-  const most = (items) => {
-    const links = items.slice(0, MOST_LINKS);
-    if (items.length > MOST_LINKS) links.push(element("li", {}, `and ${items.length - MOST_LINKS} more`));
-    return links;
+  /** A list of which the first items are always visible. */
+  const listed = (tag, items) => {
+    const rest = items.slice(FIRST_LINKS, MOST_LINKS);
+    if (items.length > MOST_LINKS) rest.push(element("li", {}, `and ${items.length - MOST_LINKS} more`));
+    const more = rest.length > 0 ? element("details", {}, element("summary", {}, `${items.length - FIRST_LINKS} more`), element(tag, { start: FIRST_LINKS + 1 }, ...rest)) : null;
+    return [element(tag, {}, ...items.slice(0, FIRST_LINKS)), more].filter(Boolean);
   };
 
   /** The events that led to an event, the nearest first. */
@@ -44,8 +48,8 @@ export function detail(state) {
     const chain = causes(point);
     const effects = index.effects.get(point.number) ?? [];
     return [
-      ...(chain.length > 0 ? section("What led to it, the latest first", element("ol", {}, ...most(chain.map((cause) => link(cause))))) : []),
-      ...(effects.length > 0 ? section("What followed", element("ul", {}, ...most(effects.map((effect) => link(effect))))) : []),
+      ...(chain.length > 0 ? section("What led to it, the latest first", ...listed("ol", chain.map((cause) => link(cause)))) : []),
+      ...(effects.length > 0 ? section("What followed", ...listed("ul", effects.map((effect) => link(effect)))) : []),
     ];
   }
 
@@ -71,7 +75,7 @@ export function detail(state) {
       const by = write.by ? ` by ${actorName(index, write.by)}` : "";
       return link(write, `${write.number}  ${relative(write.at)}${by}: ${shortened(value, 90)}`);
     });
-    return section(`All writes of ${path.join(".")}`, element("ol", {}, ...most(writes)));
+    return section(`All writes of ${path.join(".")}`, ...listed("ol", writes));
   }
 
   function objectSection(point) {
@@ -93,9 +97,10 @@ export function detail(state) {
 
   function draw(force = false) {
     const point = state.selected === null ? undefined : index.byNumber.get(state.selected);
-    if (point?.number === shownNumber && !force) return;
+    const number = point?.number ?? null;
+    if (number === shownNumber && !force) return;
     if (!force) field = null;
-    shownNumber = point?.number;
+    shownNumber = number;
     if (!point) {
       fill(box, element("h2", {}, "No event is selected"), element("p", {}, "Choose an event in the list or in the timeline, or press ] for the first violation. ? shows all keys."));
       return;
@@ -115,8 +120,8 @@ export function detail(state) {
       point.fault ? fact("changed by fault", point.fault) : null,
       point.revision === undefined ? null : fact("resource version", String(point.revision)),
       point.step === undefined ? null : fact("during step", String(point.step)),
-      ...writeSections(point),
       ...causeSections(point),
+      ...writeSections(point),
     );
   }
   return () => draw();

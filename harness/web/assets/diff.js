@@ -75,7 +75,7 @@ export function diffTable(before, patch, onField) {
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, linkButton(row.label, () => onField(row.path))),
+      element("th", { scope: "row" }, linkButton(row.label.replaceAll(".", ".\u200b"), () => onField(row.path))),
       element(
         "td",
         {},

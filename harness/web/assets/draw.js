@@ -71,7 +71,7 @@ export function drawSpan(context, colors, span, x, y, width, height) {
   context.fillStyle = ink;
   context.font = height > 12 ? "11px system-ui, sans-serif" : "9px system-ui, sans-serif";
   context.textBaseline = "middle";
-  context.fillText(text, x + 3, y + height / 2 + 0.5);
+  context.fillText(text, x + 3, height > 16 ? y + 7 : y + height / 2 + 0.5);
   context.restore();
 }
 
@@ -79,21 +79,22 @@ export function drawSpan(context, colors, span, x, y, width, height) {
  * Shades the windows of all faults behind everything else.
  * @param {CanvasRenderingContext2D} context
  * @param {import("./palette.js").Colors} colors
- * @param {import("./record.js").Index} index
- * @param {(time: number) => number} x
+ * @param {import("./state.js").State} state
+ * @param {(place: number) => number} x
  * @param {number} left
  * @param {number} width
  * @param {number} height
  */
-export function drawFaults(context, colors, index, x, left, width, height) {
-  for (const span of index.faults) {
-    const from = Math.max(left, x(span.from));
-    const to = Math.min(left + width, x(span.to ?? index.lasted));
+export function drawFaults(context, colors, state, x, left, width, height) {
+  for (const span of state.index.faults) {
+    const [begin, end] = state.scale.placesOf(span).map(x);
+    const from = Math.max(left, begin);
+    const to = Math.min(left + width, end);
     if (to < left || from > left + width) continue;
     context.fillStyle = colors.get("--band");
     context.fillRect(from, 0, Math.max(1, to - from), height);
     context.fillStyle = colors.get("--band-edge");
-    if (span.from <= index.lasted) context.fillRect(from, 0, 1, height);
+    if (begin >= left) context.fillRect(from, 0, 1, height);
   }
 }
 
@@ -102,7 +103,7 @@ export function drawFaults(context, colors, index, x, left, width, height) {
  * @param {CanvasRenderingContext2D} context
  * @param {import("./palette.js").Colors} colors
  * @param {import("./scale.js").Scale} scale
- * @param {(time: number) => number} x
+ * @param {(place: number) => number} x
  * @param {number} height
  * @param {boolean} labels
  */
@@ -143,14 +144,17 @@ export function drawAxis(context, colors, state, left, width, height) {
   context.font = "10.5px system-ui, sans-serif";
   context.textBaseline = "top";
   const count = Math.max(2, Math.floor(width / 130));
+  let before = "";
   for (let number = 0; number < count; number++) {
     const place = number / count;
-    const time = state.scale.time(state.from + place * (state.to - state.from));
+    const text = relative(state.scale.time(state.from + place * (state.to - state.from)));
     const x = Math.round(left + place * width);
     context.fillStyle = colors.get("--line");
     context.fillRect(x, 0, 1, height);
     context.fillStyle = colors.get("--muted");
-    context.fillText(relative(time), x + 4, 4);
+    // Events of one moment stand side by side.
+    context.fillText(text === before ? "same time" : text, x + 4, 4);
+    before = text;
   }
 }
 

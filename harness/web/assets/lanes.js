@@ -13,6 +13,15 @@ const MOST_HEIGHT = 430;
 const NEAR = 8;
 
 /**
+ * Where the events of a part of a row are: below its text.
+ * @param {import("./layout.js").Bar} bar
+ * @returns {number}
+ */
+function middleOf(bar) {
+  return bar.height > 16 ? bar.height - 5 : bar.height / 2;
+}
+
+/**
  * Shows the timeline, and follows the pointer on it.
  * @param {import("./state.js").State} state
  * @param {import("./palette.js").Colors} colors
@@ -30,7 +39,7 @@ export function lanes(state, colors) {
 
   const xOf = (width) => {
     const inner = width - LEFT;
-    return (time) => LEFT + ((state.scale.place(time) - state.from) / (state.to - state.from)) * inner;
+    return (place) => LEFT + ((place - state.from) / (state.to - state.from)) * inner;
   };
 
   function draw() {
@@ -51,7 +60,7 @@ export function lanes(state, colors) {
     context.beginPath();
     context.rect(LEFT, 0, width - LEFT, height);
     context.clip();
-    drawFaults(context, colors, index, x, LEFT, width - LEFT, height);
+    drawFaults(context, colors, state, x, LEFT, width - LEFT, height);
     drawFolds(context, colors, state.scale, x, height, true);
     for (const row of rows) if (!row.heading) drawSpans(context, row, row.y - top + AXIS, x, width);
     drawCauses(context, x, top);
@@ -84,8 +93,8 @@ export function lanes(state, colors) {
     for (const bar of row.bars) {
       for (const span of index.spans.get(bar.id) ?? []) {
         if (!bar.classes.includes(span.class)) continue;
-        const from = Math.max(LEFT - 2, x(span.from));
-        const to = Math.min(width + 2, x(span.to ?? index.lasted));
+        const [begin, end] = state.scale.placesOf(span).map(x);
+        const [from, to] = [Math.max(LEFT - 2, begin), Math.min(width + 2, end)];
         if (to >= LEFT && from <= width) drawSpan(context, colors, span, from, barY, to - from, bar.height);
       }
       barY += bar.height + 1;
@@ -95,7 +104,7 @@ export function lanes(state, colors) {
   /** Draws the events of a row. Of several at one pixel, only the first ones are drawn. */
   function drawPoints(context, row, y, x, width) {
     const drawAt = (point, middle) => {
-      const at = x(point.at);
+      const at = x(state.scale.placeOf(point));
       if (at < LEFT - NEAR || at > width + NEAR) return;
       const selected = point.number === state.selected;
       drawn.push({ x: at, y: middle, point });
@@ -109,12 +118,12 @@ export function lanes(state, colors) {
     let columns = new Set();
     const bars = new Map();
     for (const bar of row.bars) {
-      if (!bars.has(bar.id)) bars.set(bar.id, barY + bar.height / 2);
+      if (!bars.has(bar.id)) bars.set(bar.id, barY + middleOf(bar));
       barY += bar.height + 1;
     }
     for (const actor of row.actors) {
       columns = new Set();
-      const middle = bars.get(actor) ?? y + 2 + row.bars[0].height / 2;
+      const middle = bars.get(actor) ?? y + 2 + middleOf(row.bars[0]);
       for (const point of index.byActor.get(actor) ?? []) drawAt(point, middle);
     }
   }
@@ -122,7 +131,7 @@ export function lanes(state, colors) {
   /** The place of an event's row; `null`: it has none. */
   function rowY(point, top) {
     const row = layout.rows.find((candidate) => candidate.actors.includes(point.actor));
-    return row ? row.y - top + AXIS + 2 + row.bars[0].height / 2 : null;
+    return row ? row.y - top + AXIS + 2 + middleOf(row.bars[0]) : null;
   }
 
   /** Draws an arrow from each cause of the selected event to its effect. */
@@ -142,7 +151,7 @@ export function lanes(state, colors) {
     for (const [from, to] of pairs) {
       const [fromY, toY] = [rowY(from, top), rowY(to, top)];
       if (fromY === null || toY === null) continue;
-      const [fromX, toX] = [x(from.at), x(to.at)];
+      const [fromX, toX] = [x(state.scale.placeOf(from)), x(state.scale.placeOf(to))];
       const bend = Math.max(14, Math.abs(toX - fromX) / 3);
       context.beginPath();
       context.moveTo(fromX, fromY);
@@ -171,9 +180,11 @@ export function lanes(state, colors) {
     if (!row || row.heading) return undefined;
     if (at.x < LEFT) return row.title;
     const place = state.from + ((at.x - LEFT) / (at.width - LEFT)) * (state.to - state.from);
-    const time = state.scale.time(place);
     const spans = row.bars.flatMap((bar) => (index.spans.get(bar.id) ?? []).filter((span) => bar.classes.includes(span.class)));
-    const here = spans.filter((span) => span.from <= time && time < (span.to ?? Infinity));
+    const here = spans.filter((span) => {
+      const [from, to] = state.scale.placesOf(span);
+      return from <= place && place < to;
+    });
     const texts = here.map((span) => `${index.actors.get(span.actor)?.name ?? ""}: ${span.label} since ${relative(span.from)}`);
     return texts.length > 0 ? texts.join("; ") : row.title;
   };

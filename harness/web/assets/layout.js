@@ -5,7 +5,7 @@
 
 /** The heights of a row's parts. */
 const HEADING = 22;
-const BAR = 16;
+const BAR = 20;
 const THIN = 7;
 const GAP = 5;
 
@@ -44,7 +44,8 @@ export function laidOut(index, pods) {
 
   heading("Scenario, processes and faults");
   for (const actor of of("scenario")) simple(actor, ["step"]);
-  for (const actor of of("process")) {
+  const isShown = (actor) => index.spans.has(actor.id) || index.byActor.has(actor.id);
+  for (const actor of of("process").filter(isShown)) {
     const bars = [{ id: actor.id, height: BAR, classes: ["process"] }, { id: actor.id, height: THIN - 3, classes: ["leader"] }];
     row(actor.name, `process ${actor.name}`, bars, [actor.id]);
   }

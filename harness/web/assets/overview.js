@@ -17,15 +17,23 @@ export function overview(state, colors) {
   const canvas = byId("overview");
   const { index } = state;
 
+  let columns = new Uint32Array(1);
+  let counted = null;
+
+  /** Counts the events of each column, again only if the axis or the width changes. */
+  function count(width) {
+    const length = Math.max(1, Math.floor(width / 3));
+    if (counted === state.scale && columns.length === length) return;
+    counted = state.scale;
+    columns = new Uint32Array(length);
+    for (const place of state.places) columns[Math.min(length - 1, Math.floor(place * length))] += 1;
+  }
+
   function draw() {
     const { context, width, height } = prepared(canvas, OVERVIEW_HEIGHT);
-    const x = (time) => state.scale.place(time) * width;
-    drawFaults(context, colors, index, x, 0, width, height);
-    const columns = new Uint32Array(Math.max(1, Math.floor(width / 3)));
-    for (const point of index.points) {
-      const column = Math.min(columns.length - 1, Math.floor(state.scale.place(point.at) * columns.length));
-      columns[column] += 1;
-    }
+    const x = (place) => place * width;
+    drawFaults(context, colors, state, x, 0, width, height);
+    count(width);
     const most = Math.log1p(Math.max(1, ...columns));
     context.fillStyle = colors.get("--point");
     columns.forEach((count, column) => {
@@ -34,7 +42,7 @@ export function overview(state, colors) {
     });
     context.fillStyle = colors.get("--bad");
     for (const point of index.violations) {
-      const at = x(point.at);
+      const at = x(state.scale.placeOf(point));
       context.fillRect(at - 1, 0, 2, height);
       context.beginPath();
       context.moveTo(at, 11);

@@ -13,7 +13,10 @@ const MOST_ROWS = 500;
  */
 export function printing(state) {
   const box = byId("print");
+  /** The plan is printed, too. */
+  const openPlan = (open) => document.querySelectorAll("#head details").forEach((details) => details.toggleAttribute("open", open));
   function prepare() {
+    openPlan(true);
     const points = state.visible.slice(-MOST_ROWS);
     const cut = state.visible.length - points.length;
     const rows = points.map((point) =>
@@ -35,6 +38,7 @@ export function printing(state) {
     );
   }
   window.addEventListener("beforeprint", prepare);
+  window.addEventListener("afterprint", () => openPlan(false));
   const media = window.matchMedia("print");
   media.addEventListener("change", () => media.matches && prepare());
   if (media.matches) prepare();

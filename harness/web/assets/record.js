@@ -10,7 +10,8 @@
 /**
  * @typedef {{record: any, actors: Map<string, Actor>, points: Point[], byNumber: Map<number, Point>,
  *   byActor: Map<string, Point[]>, spans: Map<string, Span[]>, faults: Span[], effects: Map<number, Point[]>,
- *   writes: Map<string, Point[]>, violations: Point[], lasted: number}} Index
+ *   writes: Map<string, Point[]>, violations: Point[], lasted: number, next: Map<Span, Span>,
+ *   lastAt: (actor: string, time: number) => Point | undefined}} Index
  */
 
 /**
@@ -54,7 +55,17 @@ export function indexed(record) {
     writes: new Map(),
     violations: record.points.filter((point) => point.violates !== undefined),
     lasted: Math.max(1, record.meta.lasted),
+    /** The next state of the same actor and kind. */
+    next: new Map(),
+    /** The last event of an actor at a time. */
+    lastAt: (actor, time) => (index.byActor.get(actor) ?? []).findLast((point) => point.at === time),
   };
+  const latest = new Map();
+  for (const span of record.spans) {
+    const key = `${span.class} ${span.actor}`;
+    if (latest.has(key)) index.next.set(latest.get(key), span);
+    latest.set(key, span);
+  }
   for (const point of record.points) {
     addTo(index.byActor, point.actor, point);
     if (point.cause !== undefined) addTo(index.effects, point.cause, point);
@@ -75,6 +86,6 @@ export function indexed(record) {
 export function actorName(index, id) {
   const actor = index.actors.get(id);
   if (!actor) return id;
-  if (["scenario", "cloud", "object"].includes(actor.kind)) return actor.name;
+  if (["scenario", "cloud", "object", "vm"].includes(actor.kind)) return actor.name;
   return `${actor.kind} ${actor.name}`;
 }

@@ -12,10 +12,6 @@ export class State {
   /** @param {import("./record.js").Index} index */
   constructor(index) {
     this.index = index;
-    this.times = index.points.map((point) => point.at);
-    for (const spans of index.spans.values()) {
-      for (const span of spans) if (span.class === "fault" && span.to !== undefined) this.times.push(span.to);
-    }
     this.folded = true;
     this.from = 0;
     this.to = 1;
@@ -30,17 +26,25 @@ export class State {
   }
 
   rescale() {
-    this.scale = new Scale(this.times, this.index.lasted, this.folded);
+    this.scale = new Scale(this.index, this.folded);
+    /** The place of each event, in the order of the events. */
+    this.places = Float64Array.from(this.index.points, (point) => this.scale.placeOf(point));
   }
 
   /** Computes the events in the time range that match the search. */
   filter() {
-    const terms = parsed(this.search);
-    const [from, to] = [this.scale.time(this.from), this.scale.time(this.to)];
-    const inRange = this.index.points.filter((point) => point.at >= from - 0.5 && point.at <= to + 0.5);
+    if (this.searched !== this.search) {
+      this.searched = this.search;
+      const terms = parsed(this.search);
+      const found = this.index.points.filter((point) => matches(point, terms));
+      /** @type {Set<number> | null} the numbers of the events that match the search; `null`: there is none */
+      this.matching = terms.length === 0 ? null : new Set(found.map((point) => point.number));
+    }
+    const [from, to] = [this.from - SMALLEST, this.to + SMALLEST];
+    const inRange = this.index.points.filter((_, number) => this.places[number] >= from && this.places[number] <= to);
     this.inRange = inRange.length;
-    this.visible = terms.length === 0 ? inRange : inRange.filter((point) => matches(point, terms));
-    this.matching = terms.length === 0 ? null : new Set(this.visible.map((point) => point.number));
+    const { matching } = this;
+    this.visible = matching === null ? inRange : inRange.filter((point) => matching.has(point.number));
   }
 
   /** @param {() => void} listener */
@@ -109,7 +113,7 @@ export class State {
     this.selected = number;
     const point = number === null ? undefined : this.index.byNumber.get(number);
     if (point) {
-      const place = this.scale.place(point.at);
+      const place = this.scale.placeOf(point);
       const width = this.to - this.from;
       if (place < this.from || place > this.to) return this.show(place - width / 2, place + width / 2);
     }

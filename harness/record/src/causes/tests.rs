@@ -79,6 +79,7 @@ impl Story {
     fn entry(&mut self, process: &str, event: TraceEvent) {
         let process = process.to_owned();
         self.trace.push(TraceEntry {
+            number: self.trace.len() as u64,
             at: START,
             process,
             event,

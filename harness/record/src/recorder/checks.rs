@@ -49,6 +49,11 @@ impl Recorder {
         }
     }
 
+    /// Called when checks are evaluated because time has passed: the latest observation is not the cause of their results.
+    pub fn forget_observation(&mut self) {
+        self.latest = None;
+    }
+
     /// Records the result of an expectation: how often it was evaluated, and what was observed.
     pub fn expectation(&mut self, at: Timestamp, step: usize, evaluated: u64, state: CheckState, observed: &str) {
         self.undecided(at, step, evaluated, observed);
@@ -59,6 +64,10 @@ impl Recorder {
         let result = if state == CheckState::Held { "met" } else { "missed" };
         let text = format!("step {step}: {result} ({observed})");
         let id = self.push(time, SCENARIO, Verb::Expectation, text, Interest::State);
+        let cause = self.latest;
+        if let Some(draft) = self.points.last_mut() {
+            draft.cause = cause;
+        }
         if state == CheckState::Violated {
             self.checks.violated = Some((CheckKind::Expectation, format!("step {step}"), Some(id)));
         }

@@ -50,6 +50,9 @@ impl Recorder {
         let lasted = ended.max(last);
         let sentence = sentence(result);
         let verdict_id = self.push(lasted, SCENARIO, Verb::Verdict, sentence.clone(), Interest::State);
+        if let (Some(draft), Some((_, _, shown_by))) = (self.points.last_mut(), &self.checks.violated) {
+            draft.cause = *shown_by;
+        }
         if self.heartbeats > 0 {
             limits::add(
                 &mut self.dropped,
@@ -63,7 +66,7 @@ impl Recorder {
             None => verdict_id,
         };
         let mut points = self.points;
-        points.sort_by_key(|draft| (draft.point.at, draft.id));
+        sort(&mut points);
         let numbers: BTreeMap<u64, u32> = points.iter().map(|draft| draft.id).zip(1..).collect();
         let number = |id: Option<u64>| id.and_then(|id| numbers.get(&id).copied());
         let shown_by = number(Some(shown_by));
@@ -132,6 +135,24 @@ impl Recorder {
             dropped: self.dropped,
         }
     }
+}
+
+/// Sorts events by time, and those of one time by the trace: an observer receives events of several watches in another
+/// order than they happened. Events that are not in the trace stay behind everything that was recorded before them.
+fn sort(points: &mut [Draft]) {
+    points.sort_by_key(|draft| (draft.point.at, draft.id));
+    let mut latest = (Micros(0), 0);
+    let mut orders: BTreeMap<u64, u64> = BTreeMap::new();
+    for draft in points.iter() {
+        if draft.point.at != latest.0 {
+            latest = (draft.point.at, 0);
+        }
+        latest.1 = draft.order.map_or(latest.1, |order| latest.1.max(order));
+        orders.insert(draft.id, draft.order.unwrap_or(latest.1));
+    }
+    let order = |draft: &Draft| orders.get(&draft.id).copied().unwrap_or_default();
+    // The ledger records a VM before the call that changes it.
+    points.sort_by_key(|draft| (draft.point.at, order(draft), draft.point.verb == Verb::Vm, draft.id));
 }
 
 fn place(job: &Job, result: &RunResult) -> Place {

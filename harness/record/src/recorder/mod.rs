@@ -203,6 +203,7 @@ impl Recorder {
             key: None,
             related: Vec::new(),
             call: None,
+            order: None,
             cause: None,
             previous: None,
             point: Point {

@@ -11,6 +11,8 @@ use crate::model::{Micros, SpanClass, Verb};
 /// What a stage reports after the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageEvent {
+    /// Its position in the trace, if it is a part of one.
+    pub number: Option<u64>,
     /// When it happened.
     pub at: Timestamp,
     /// The event.
@@ -74,6 +76,9 @@ impl Recorder {
                     };
                     self.fault(at, &name, text, window);
                 }
+            }
+            if let Some(draft) = self.points.last_mut() {
+                draft.order = event.number;
             }
         }
         self.step = step;

@@ -129,9 +129,9 @@ fn a_machine_and_its_vm_and_node_are_actors_with_states() {
     let live = record
         .counters
         .iter()
-        .find(|counter| counter.chart == "live VMs")
+        .find(|counter| counter.name == "live VMs")
         .unwrap();
-    assert_eq!(live.steps.last().unwrap().1, 1);
+    assert_eq!(live.steps.last().unwrap().value, 1);
 }
 
 #[test]
@@ -245,6 +245,7 @@ fn processes_have_states_from_the_stage_and_the_lease() {
     observe(&mut recorder, 12, lease("mcm-0_1"), None, &[]);
     observe(&mut recorder, 20, lease("mcm-1_1"), None, &[]);
     let process = |seconds: i64, text: &str, runs| StageEvent {
+        number: None,
         at: at(seconds),
         what: StageEventKind::Process {
             name: "mcm-0".to_owned(),
