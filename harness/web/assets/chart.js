@@ -5,6 +5,8 @@ import { drawFaults, drawFolds } from "./draw.js";
 
 /** The space to the left of the time axis: the width of the labels of the timeline. */
 export const LEFT = 150;
+/** The space at both ends of the time axis, for the marks of the first and the last event. */
+const PADDING = 8;
 /** The height of a chart. */
 const CHART_HEIGHT = 48;
 /** The dashes of lines; the first one is solid. */
@@ -21,6 +23,27 @@ const OTHERS = ["--accent", "--text", "--muted"];
  */
 function lineOf(counter, number) {
   return { variable: MEANINGS[counter.name] ?? OTHERS[number % OTHERS.length], dash: DASHES[number % DASHES.length] };
+}
+
+/**
+ * The position of a place of the axis on a canvas of that width.
+ * @param {import("./state.js").State} state
+ * @param {number} width
+ * @returns {(place: number) => number}
+ */
+export function axisX(state, width) {
+  const inner = width - LEFT - 2 * PADDING;
+  return (place) => LEFT + PADDING + ((place - state.from) / (state.to - state.from)) * inner;
+}
+
+/**
+ * The part of the visible axis at a position, from 0 to 1.
+ * @param {number} x
+ * @param {number} width
+ * @returns {number}
+ */
+export function axisPart(x, width) {
+  return Math.min(1, Math.max(0, (x - LEFT - PADDING) / (width - LEFT - 2 * PADDING)));
 }
 
 /**
@@ -64,7 +87,7 @@ export function charts(state, colors) {
 function drawChart(canvas, counters, most, state, colors) {
   const { context, width, height } = prepared(canvas, CHART_HEIGHT);
   const inner = width - LEFT;
-  const x = (place) => LEFT + ((place - state.from) / (state.to - state.from)) * inner;
+  const x = axisX(state, width);
   const y = (value) => height - 4 - (value / most) * (height - 10);
   context.save();
   context.beginPath();

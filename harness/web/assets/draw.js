@@ -86,16 +86,20 @@ export function drawSpan(context, colors, span, x, y, width, height) {
  * @param {number} height
  */
 export function drawFaults(context, colors, state, x, left, width, height) {
-  for (const span of state.index.faults) {
-    const [begin, end] = state.scale.placesOf(span).map(x);
-    const from = Math.max(left, begin);
-    const to = Math.min(left + width, end);
-    if (to < left || from > left + width) continue;
-    context.fillStyle = colors.get("--band");
-    context.fillRect(from, 0, Math.max(1, to - from), height);
-    context.fillStyle = colors.get("--band-edge");
-    if (begin >= left) context.fillRect(from, 0, 1, height);
+  const right = left + width;
+  const windows = state.index.faults.map((span) => state.scale.placesOf(span).map(x)).sort((one, other) => one[0] - other[0]);
+  context.fillStyle = colors.get("--band");
+  // Windows that overlap are shaded once.
+  let shaded = left;
+  for (const [begin, end] of windows) {
+    const from = Math.max(shaded, begin);
+    const to = Math.min(right, Math.max(end, begin + 1));
+    if (to <= from) continue;
+    context.fillRect(from, 0, to - from, height);
+    shaded = to;
   }
+  context.fillStyle = colors.get("--band-edge");
+  for (const [begin] of windows) if (begin >= left && begin < right) context.fillRect(begin, 0, 1, height);
 }
 
 /**
@@ -136,24 +140,23 @@ export function drawFolds(context, colors, scale, x, height, labels) {
  * @param {CanvasRenderingContext2D} context
  * @param {import("./palette.js").Colors} colors
  * @param {import("./state.js").State} state
- * @param {number} left
- * @param {number} width
+ * @param {(place: number) => number} x
  * @param {number} height
  */
-export function drawAxis(context, colors, state, left, width, height) {
+export function drawAxis(context, colors, state, x, height) {
   context.font = "10.5px system-ui, sans-serif";
   context.textBaseline = "top";
-  const count = Math.max(2, Math.floor(width / 130));
+  const count = Math.max(2, Math.floor((x(state.to) - x(state.from)) / 130));
   let before = "";
   for (let number = 0; number < count; number++) {
-    const place = number / count;
-    const text = relative(state.scale.time(state.from + place * (state.to - state.from)));
-    const x = Math.round(left + place * width);
+    const place = state.from + (number / count) * (state.to - state.from);
+    const text = relative(state.scale.time(place));
+    const at = Math.round(x(place));
     context.fillStyle = colors.get("--line");
-    context.fillRect(x, 0, 1, height);
+    context.fillRect(at, 0, 1, height);
     context.fillStyle = colors.get("--muted");
     // Events of one moment stand side by side.
-    context.fillText(text === before ? "same time" : text, x + 4, 4);
+    context.fillText(text === before ? "same time" : text, at + 4, 4);
     before = text;
   }
 }

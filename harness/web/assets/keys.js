@@ -67,8 +67,8 @@ export function keys(state) {
     Escape: () => (state.selected !== null ? state.select(null) : state.find("")),
   };
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
-    const target = /** @type {HTMLElement} */ (event.target);
+    const { target } = event;
+    if (event.ctrlKey || event.metaKey || event.altKey || help.open || !(target instanceof HTMLElement)) return;
     if (target.matches("input, textarea, select")) {
       if (event.key === "Escape") target.blur();
       return;

@@ -2,7 +2,7 @@
 
 import { byId, element, prepared } from "./dom.js";
 import { relative, shortened } from "./text.js";
-import { LEFT } from "./chart.js";
+import { LEFT, axisPart, axisX } from "./chart.js";
 import { laidOut } from "./layout.js";
 import { drawAxis, drawFaults, drawFolds, drawPoint, drawSpan } from "./draw.js";
 
@@ -36,11 +36,8 @@ export function lanes(state, colors) {
   let withPods = state.pods;
   /** @type {{x: number, y: number, point: import("./record.js").Point}[]} */
   let drawn = [];
-
-  const xOf = (width) => {
-    const inner = width - LEFT;
-    return (place) => LEFT + ((place - state.from) / (state.to - state.from)) * inner;
-  };
+  /** @type {number | null} the selected event to whose row the timeline was scrolled */
+  let revealed = null;
 
   function draw() {
     if (withPods !== state.pods) {
@@ -51,16 +48,20 @@ export function lanes(state, colors) {
     const visible = Math.min(MOST_HEIGHT, full);
     const { context, width, height } = prepared(canvas, visible);
     spacer.style.height = `${full - visible}px`;
+    if (state.selected !== revealed) {
+      revealed = state.selected;
+      reveal(visible);
+    }
     const top = scroll.scrollTop;
-    const x = xOf(width);
+    const x = axisX(state, width);
     drawn = [];
     const rows = layout.rows.filter((row) => row.y + row.height > top && row.y < top + height);
+    drawFaults(context, colors, state, x, LEFT, width - LEFT, height);
     for (const row of rows) drawRowBackground(context, row, row.y - top + AXIS, width);
     context.save();
     context.beginPath();
     context.rect(LEFT, 0, width - LEFT, height);
     context.clip();
-    drawFaults(context, colors, state, x, LEFT, width - LEFT, height);
     drawFolds(context, colors, state.scale, x, height, true);
     for (const row of rows) if (!row.heading) drawSpans(context, row, row.y - top + AXIS, x, width);
     drawCauses(context, x, top);
@@ -68,7 +69,7 @@ export function lanes(state, colors) {
     context.restore();
     context.fillStyle = colors.get("--bg");
     context.fillRect(0, 0, width, AXIS);
-    drawAxis(context, colors, state, LEFT, width - LEFT, AXIS);
+    drawAxis(context, colors, state, x, AXIS);
   }
 
   function drawRowBackground(context, row, y, width) {
@@ -134,6 +135,15 @@ export function lanes(state, colors) {
     return row ? row.y - top + AXIS + 2 + middleOf(row.bars[0]) : null;
   }
 
+  /** Scrolls to the row of the selected event. */
+  function reveal(visible) {
+    const point = state.selected === null ? undefined : index.byNumber.get(state.selected);
+    const y = point ? rowY(point, 0) : null;
+    if (y === null) return;
+    const isVisible = y - scroll.scrollTop > AXIS + 10 && y - scroll.scrollTop < visible - 20;
+    if (!isVisible) scroll.scrollTop = Math.max(0, y - visible * 0.6);
+  }
+
   /** Draws an arrow from each cause of the selected event to its effect. */
   function drawCauses(context, x, top) {
     const selected = state.selected === null ? undefined : index.byNumber.get(state.selected);
@@ -179,7 +189,7 @@ export function lanes(state, colors) {
     const row = layout.rows.find((candidate) => at.y - AXIS + scroll.scrollTop >= candidate.y && at.y - AXIS + scroll.scrollTop < candidate.y + candidate.height);
     if (!row || row.heading) return undefined;
     if (at.x < LEFT) return row.title;
-    const place = state.from + ((at.x - LEFT) / (at.width - LEFT)) * (state.to - state.from);
+    const place = state.from + axisPart(at.x, at.width) * (state.to - state.from);
     const spans = row.bars.flatMap((bar) => (index.spans.get(bar.id) ?? []).filter((span) => bar.classes.includes(span.class)));
     const here = spans.filter((span) => {
       const [from, to] = state.scale.placesOf(span);
@@ -227,7 +237,7 @@ export function lanes(state, colors) {
       if (!event.ctrlKey && !event.metaKey && !event.altKey) return;
       event.preventDefault();
       const at = placeOf(event);
-      state.zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, Math.min(1, Math.max(0, (at.x - LEFT) / (at.width - LEFT))));
+      state.zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, axisPart(at.x, at.width));
     },
     { passive: false },
   );

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
@@ -90,4 +91,51 @@ fn the_assets_have_at_most_150_kilobytes() {
 fn the_page_allows_no_request() {
     let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
     assert!(SHELL.contains(&format!("content=\"{policy}\"")));
+}
+
+/// The colors of a part of the style sheet, by variable.
+fn colors(part: &str) -> BTreeMap<String, [f64; 3]> {
+    let color = Regex::new("(--[a-z-]+): #([0-9a-f]{6})").unwrap();
+    let channel = |hex: &str, index: usize| {
+        let value = f64::from(u8::from_str_radix(&hex[2 * index..2 * index + 2], 16).unwrap()) / 255.0;
+        match value {
+            low if low <= 0.03928 => low / 12.92,
+            high => ((high + 0.055) / 1.055).powf(2.4),
+        }
+    };
+    let found = color.captures_iter(part);
+    found
+        .map(|found| (found[1].to_owned(), [0, 1, 2].map(|index| channel(&found[2], index))))
+        .collect()
+}
+
+/// The contrast of two colors as WCAG 2 defines it.
+fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+    let luminance = |[red, green, blue]: [f64; 3]| 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+    let (one, other) = (luminance(one), luminance(other));
+    one.max(other) / one.min(other)
+}
+
+#[test]
+fn texts_have_a_contrast_of_at_least_4_5_in_both_themes() {
+    let (light, rest) = STYLE.split_once("@media (prefers-color-scheme: dark)").unwrap();
+    let (dark, _) = rest.split_once("* {").unwrap();
+    for (theme, colors) in [("light", colors(light)), ("dark", colors(dark))] {
+        let texts = ["--text", "--muted", "--accent", "--good", "--bad", "--warn"];
+        let mut pairs: Vec<(&str, &str)> = Vec::new();
+        for text in texts {
+            pairs.extend(["--bg", "--panel", "--select", "--hover"].map(|ground| (text, ground)));
+        }
+        pairs.extend([("--good", "--pass-bg"), ("--bad", "--fail-bg")]);
+        // The bar of a leader has no text.
+        let states = colors
+            .keys()
+            .filter(|name| name.starts_with("--s-") && *name != "--s-leader");
+        pairs.extend(states.map(|state| ("--ink", state.as_str())));
+        assert!(pairs.len() > 30, "{pairs:?}");
+        for (text, ground) in pairs {
+            let contrast = contrast(colors[text], colors[ground]);
+            assert!(contrast >= 4.5, "{theme}: {text} on {ground} has {contrast:.2}");
+        }
+    }
 }

@@ -147,12 +147,14 @@ fn sort(points: &mut [Draft]) {
         if draft.point.at != latest.0 {
             latest = (draft.point.at, 0);
         }
-        latest.1 = draft.order.map_or(latest.1, |order| latest.1.max(order));
-        orders.insert(draft.id, draft.order.unwrap_or(latest.1));
+        // A VM has the place of the call that changes it, which the ledger records after it.
+        let own = draft
+            .order
+            .map(|order| 2 * order + u64::from(draft.point.verb == Verb::Vm));
+        latest.1 = own.map_or(latest.1, |own| latest.1.max(own));
+        orders.insert(draft.id, own.unwrap_or(latest.1));
     }
-    let order = |draft: &Draft| orders.get(&draft.id).copied().unwrap_or_default();
-    // The ledger records a VM before the call that changes it.
-    points.sort_by_key(|draft| (draft.point.at, order(draft), draft.point.verb == Verb::Vm, draft.id));
+    points.sort_by_key(|draft| (draft.point.at, orders.get(&draft.id).copied(), draft.id));
 }
 
 fn place(job: &Job, result: &RunResult) -> Place {

@@ -32,14 +32,10 @@ impl Recorder {
         let changes_state =
             before.is_none() || !lines.is_empty() || is_deleting(object) != before.is_some_and(is_deleting);
         let interest = match kind.key {
-            _ if changes_state => Interest::State,
+            "Machine" | "MachineSet" | "MachineDeployment" | "Node" if changes_state => Interest::State,
             "Machine" | "MachineSet" | "MachineDeployment" => Interest::Machine,
             "Node" => Interest::Node,
             _ => Interest::Object,
-        };
-        let interest = match kind.key {
-            "Machine" | "MachineSet" | "MachineDeployment" | "Node" => interest,
-            _ => interest.min(Interest::Object),
         };
         let summary = match lines {
             [] => summary(kind, &key.name, before.is_none(), &diff.patch),
