@@ -258,18 +258,24 @@ impl Changes {
     }
 }
 
-/// The call that changed a VM: the ledger records both at the same moment.
+/// The calls that change a VM.
+const CHANGING: [&str; 3] = ["CreateMachine", "DeleteMachine", "StopMachine"];
+
+/// The call that changed a VM: the ledger records it at the same moment, after the VM.
 fn calls_of_vms(points: &[Draft]) -> BTreeMap<u64, u64> {
-    let mut calls: BTreeMap<(Micros, &str), u64> = BTreeMap::new();
-    for draft in points.iter().filter(|draft| draft.call.is_some()) {
-        for (_, machine) in &draft.related {
-            calls.entry((draft.point.at, machine)).or_insert(draft.id);
+    let mut calls: BTreeMap<(Micros, &str), Vec<u64>> = BTreeMap::new();
+    for draft in points {
+        if draft.call.as_deref().is_some_and(|call| CHANGING.contains(&call)) {
+            for (_, machine) in &draft.related {
+                calls.entry((draft.point.at, machine)).or_default().push(draft.id);
+            }
         }
     }
     let vms = points.iter().filter(|draft| draft.point.verb == Verb::Vm);
     let call = |draft: &Draft| {
         let (_, machine) = draft.related.first()?;
-        Some((draft.id, *calls.get(&(draft.point.at, machine.as_str()))?))
+        let of_machine = calls.get(&(draft.point.at, machine.as_str()))?;
+        Some((draft.id, *of_machine.iter().find(|call| **call > draft.id)?))
     };
     vms.filter_map(call).collect()
 }

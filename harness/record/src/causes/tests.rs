@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::Recorder;
-use scenario::cloud::{Call, CloudEvent};
+use scenario::cloud::{Call, CloudEvent, Vm, VmState};
 use scenario::observation::{Observation, Seen};
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
@@ -134,6 +134,29 @@ fn a_write_leads_back_to_what_its_process_had_received() {
             text("Machine m-1 at 4", "mcm", "Node n-1 at 3"),
         ]
     );
+}
+
+#[test]
+fn a_vm_leads_back_to_the_call_that_changed_it() {
+    let mut story = Story::new();
+    story.call("mcm", "GetMachineStatus", "m-1");
+    let vm = CloudEvent::Vm(Vm {
+        id: "vm-1".to_owned(),
+        machine: "m-1".to_owned(),
+        machine_uid: String::new(),
+        provider_id: String::new(),
+        node: String::new(),
+        state: VmState::Pending,
+        revision: 1,
+    });
+    let observation = Observation {
+        at: START,
+        what: Seen::Cloud(vm),
+    };
+    story.recorder.observe(&observation, None, &["VM vm-1".to_owned()]);
+    story.call("mcm", "CreateMachine", "m-1");
+    let (summary, _, cause) = story.explained().remove(1);
+    assert_eq!((summary.as_str(), cause.as_str()), ("VM vm-1", "CreateMachine for m-1"));
 }
 
 #[test]
