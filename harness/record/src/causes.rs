@@ -1,8 +1,8 @@
 //! Finds who wrote an object, and the event that led to it, in the trace of a simulated run.
 //!
 //! The trace contains what each process received and sent, in order. An object's resource version identifies the write,
-//! and so the process that sent it. The cause of a write is the latest change of the object, or of an object that it
-//! belongs to, that this process had received before: a delivery of a watch, or the answer of a cloud call.
+//! and so the process that sent it. The cause of a write is the latest change of the object, or of a related
+//! one, that this process had received before: a delivery of a watch, or the answer of a cloud call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,13 +57,16 @@ pub enum TraceEvent {
 /// A kind and a name. Names of machines, nodes and sets are unique in a scenario.
 type Name = (String, String);
 
+/// A process, and the kind and name of an object.
+type Received<'a> = (&'a str, &'a str, &'a str);
+
 /// The trace, by process and object.
 #[derive(Default)]
 struct Index<'a> {
     /// The entry of a write by kind, namespace, name and revision; the name is empty for creations.
     writes: BTreeMap<(&'a str, &'a str, &'a str, u64), usize>,
     /// Deliveries: the entries with their revisions, by process, kind and name.
-    deliveries: BTreeMap<(&'a str, &'a str, &'a str), Vec<(usize, u64)>>,
+    deliveries: BTreeMap<Received<'a>, Vec<(usize, u64)>>,
     /// Answers: the entries, by process, call and time.
     answers: BTreeMap<(&'a str, &'a str, Micros), Vec<usize>>,
 }

@@ -138,7 +138,7 @@ pub struct Verdict {
 pub enum Causes {
     /// The trace of the run contains them.
     Recorded,
-    /// The stage has no trace of what a process received. None are guessed.
+    /// The stage has no trace of what a process received, so the causes of writes and calls are not known. None are guessed.
     Unknown,
 }
 
@@ -253,8 +253,9 @@ pub struct Point {
     /// The process that performed it, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The number of the event that led to it: the latest change of the object, or of an object that it belongs to, that
-    /// the process had received before.
+    /// The number of the event that led to it. Of a write or a call: the latest change of the object, or of a related one
+    /// (its owner, its parts, the node of a machine), that the process had received before. Of a VM: the call that changed
+    /// it. Of the result of a check: the observation that decided it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<u32>,
     /// The number of the previous write of the same object.

@@ -42,7 +42,8 @@ export function detail(state) {
   }
 
   function causeSections(point) {
-    if (index.record.meta.causes !== "recorded") {
+    const isOfProcess = ["write", "delete", "call"].includes(point.verb);
+    if (index.record.meta.causes !== "recorded" && isOfProcess) {
       return section("Causes", element("p", {}, "This stage has no trace of what each process received, so causes are not known."));
     }
     const chain = causes(point);

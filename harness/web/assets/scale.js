@@ -5,6 +5,8 @@
 
 /** The share of the axis that one stretch without events may take when idle time is folded. */
 const LARGEST_GAP = 0.03;
+/** Gaps up to this length, in microseconds, are not marked. */
+const SHORT = 1e6;
 
 /**
  * The longest length of a gap, so that no gap takes more than its share.
@@ -56,8 +58,8 @@ export class Scale {
       const gap = number === 0 ? 0 : gaps[number - 1];
       this.starts[number] = (number === 0 ? 0 : this.ends[number - 1]) + Math.min(gap, limit);
       this.ends[number] = this.starts[number] + perTime[number] * this.slot;
-      // A gap that is only a little longer is not worth a mark.
-      if (gap > 2 * limit) this.folds.push({ from: this.ends[number - 1], to: this.starts[number], length: gap });
+      // A gap that is only a little longer, or short anyway, is not worth a mark.
+      if (gap > 2 * limit && gap > SHORT) this.folds.push({ from: this.ends[number - 1], to: this.starts[number], length: gap });
     }
     this.total = this.ends[count - 1] || 1;
     for (const fold of this.folds) {

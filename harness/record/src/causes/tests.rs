@@ -115,7 +115,7 @@ fn a_write_leads_back_to_what_its_process_had_received() {
     story.write("user", "Machine", "m-1", 1, machine.clone());
     story.deliver("mcm", "Machine", "m-1", 1);
     story.call("mcm", "CreateMachine", "m-1");
-    let mut created = machine.clone();
+    let mut created = machine;
     created["spec"] = json!({ "providerID": "x" });
     story.write("mcm", "Machine", "m-1", 2, created.clone());
     story.write("kubelets", "Node", "n-1", 3, json!({}));
