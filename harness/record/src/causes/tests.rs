@@ -111,18 +111,17 @@ impl Story {
 #[test]
 fn a_write_leads_back_to_what_its_process_had_received() {
     let mut story = Story::new();
-    let machine = json!({ "metadata": { "labels": { "node": "n-1" } } });
+    let mut machine = json!({ "metadata": { "labels": { "node": "n-1" } } });
     story.write("user", "Machine", "m-1", 1, machine.clone());
     story.deliver("mcm", "Machine", "m-1", 1);
     story.call("mcm", "CreateMachine", "m-1");
-    let mut created = machine;
-    created["spec"] = json!({ "providerID": "x" });
-    story.write("mcm", "Machine", "m-1", 2, created.clone());
+    machine["spec"] = json!({ "providerID": "x" });
+    story.write("mcm", "Machine", "m-1", 2, machine.clone());
     story.write("kubelets", "Node", "n-1", 3, json!({}));
     story.deliver("mcm", "Machine", "m-1", 2);
     story.deliver("mcm", "Node", "n-1", 3);
-    created["status"] = json!({ "currentStatus": { "phase": "Running" } });
-    story.write("mcm", "Machine", "m-1", 4, created);
+    machine["status"] = json!({ "currentStatus": { "phase": "Running" } });
+    story.write("mcm", "Machine", "m-1", 4, machine);
     let text = |summary: &str, by: &str, cause: &str| (summary.to_owned(), format!("process/{by}"), cause.to_owned());
     assert_eq!(
         story.explained(),
