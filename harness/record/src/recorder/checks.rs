@@ -69,7 +69,11 @@ impl Recorder {
             draft.cause = cause;
         }
         if state == CheckState::Violated {
-            self.checks.violated = Some((CheckKind::Expectation, format!("step {step}"), Some(id)));
+            // Of several that are missed at the same time, the first one ends the run.
+            let name = format!("step {step}");
+            self.checks
+                .violated
+                .get_or_insert((CheckKind::Expectation, name, Some(id)));
         }
     }
 

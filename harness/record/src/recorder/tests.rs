@@ -325,3 +325,40 @@ fn an_object_is_incomplete_after_a_dropped_write() {
     let incomplete: Vec<bool> = record.points.iter().map(|point| point.incomplete).collect();
     assert_eq!(incomplete, [false, true, false], "the verdict is no write");
 }
+
+#[test]
+fn of_several_missed_expectations_the_first_one_is_the_violated_check() {
+    let mut recorder = Recorder::new(START);
+    let expectation = scenario::Expectation {
+        that: scenario::builder::exists("Machine", "m-1"),
+        holds: scenario::Temporal::Throughout,
+        meanwhile: true,
+        may_miss: false,
+    };
+    observe(
+        &mut recorder,
+        1,
+        vm(VmState::Running),
+        None,
+        &["VM vm-1 of m-1 is running"],
+    );
+    for step in [1, 2] {
+        recorder.expect(at(1), step, &expectation);
+    }
+    for step in [1, 2] {
+        recorder.expectation(at(1), step, 3, CheckState::Violated, "no machine");
+    }
+    let failure = FailureResult {
+        step: 1,
+        ..FailureResult::new(Cause::Expectation, 1.0, "expected a machine; but no machine".to_owned())
+    };
+    let record = finish(recorder, Some(failure));
+    let shown_by = record.meta.verdict.point.unwrap();
+    let point = &record.points[shown_by as usize - 1];
+    assert_eq!(
+        (point.summary.as_str(), point.cause),
+        ("step 1: missed (no machine)", Some(1))
+    );
+    assert_eq!(record.checks[point.violates.unwrap()].name, "step 1");
+    assert_eq!(record.points.last().unwrap().cause, Some(shown_by), "the verdict");
+}
