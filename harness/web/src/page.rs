@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use record::RunRecord;
 
+use crate::escape::escaped;
 use crate::{script, table};
 
 /// The frame of the page, with a line for each part that is put into it.
@@ -44,22 +45,6 @@ pub fn page(record: &RunRecord) -> io::Result<String> {
         }
     }
     Ok(page)
-}
-
-/// A text in HTML.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use record::{Micros, Point, RunRecord, Verb};
 
-use crate::page::escaped;
+use crate::escape::escaped;
 
 /// The maximum number of events in the table.
 const MOST_ROWS: usize = 300;
