@@ -33,10 +33,22 @@ export function head(index) {
     meta.about ? element("p", { class: "facts" }, meta.about) : null,
     element("div", { class: "facts" }, ...facts.filter(Boolean).map(([name, value]) => element("span", {}, `${name} `, element("b", {}, value)))),
     element("div", { class: "replay" }, element("span", {}, "Replay"), element("code", { id: "replay", tabindex: 0 }, meta.replay), copy, copied),
-    ...(meta.disturbances ?? []).map((one) => element("p", {}, `Disturbance: ${one.what} (${counted(one.hits, "hit")})`)),
+    disturbances(meta.disturbances ?? []),
     element("details", {}, element("summary", {}, "Plan"), element("pre", { class: "plan", tabindex: 0 }, meta.plan)),
     missing.length > 0 ? element("p", { class: "note" }, `Not part of the record: ${missing.join("; ")}.`) : null,
   );
+}
+
+/**
+ * The disturbances of the plan, with their hits.
+ * @param {{what: string, hits: number}[]} all
+ * @returns {any}
+ */
+function disturbances(all) {
+  if (all.length === 0) return null;
+  const hit = all.filter((one) => one.hits > 0).length;
+  const items = all.map((one) => element("li", {}, `${one.what} (${counted(one.hits, "hit")})`));
+  return element("details", {}, element("summary", {}, `${counted(all.length, "disturbance")}, ${hit} with hits`), element("ul", {}, ...items));
 }
 
 /**
