@@ -23,9 +23,14 @@ pub(crate) fn of(record: &RunRecord) -> String {
     );
     let _ = write!(
         html,
-        "<p>This page needs scripts to show its timeline. The table has the last {} of {} events.</p>",
+        "<p>This page needs scripts to show its timeline. The table has {} of the {} events: the main ones{}.</p>",
         main.len() - first,
-        record.points.len()
+        record.points.len(),
+        if first > 0 {
+            ", of which the first are left out"
+        } else {
+            ""
+        }
     );
     html += "<table><thead><tr><th>Number</th><th>Time</th><th>Event</th></tr></thead><tbody>";
     for point in &main[first..] {
