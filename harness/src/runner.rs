@@ -17,14 +17,17 @@ use stage::{NAMESPACE, StageResult, processes, sim};
 use tokio::sync::Semaphore;
 
 use crate::engine::ScenarioEngine;
+use crate::engine::recording::Recording;
+use crate::report::record::{self, Ran};
 use crate::report::{folder, store};
 
 /// Runs a job in virtual time, in this process. Exact replay requires one process for each job.
 pub fn run_simulated(job: &Job) -> RunResult {
     let wall = Clock::wall();
     let started = wall.now();
-    let ran = sim::run(job, &ScenarioEngine);
-    finish(job, ran, between(started, wall.now()))
+    let engine = ScenarioEngine::default();
+    let ran = sim::run(job, &engine);
+    finish(job, ran, &engine.recording, between(started, wall.now()))
 }
 
 /// State that jobs with separate control planes share.
@@ -39,6 +42,7 @@ pub struct Shared {
 
 /// Runs a job on the wall clock. It has exclusive use of a control plane while it runs.
 pub async fn run_on_wall_clock(job: &Job, shared: &Shared) -> RunResult {
+    let engine = ScenarioEngine::default();
     let run = Box::pin(async {
         let mut timeouts = match job.stage {
             StageKind::Envtest => Timeouts::on_etcd(),
@@ -49,11 +53,11 @@ pub async fn run_on_wall_clock(job: &Job, shared: &Shared) -> RunResult {
         // The semaphore is never closed.
         let start = shared.starts.clone().acquire_owned().await.ok();
         match Box::pin(planes(job, &timeouts, &shared.spares)).await {
-            Ok(planes) => Box::pin(processes::run(job, &ScenarioEngine, planes, timeouts, start)).await,
+            Ok(planes) => Box::pin(processes::run(job, &engine, planes, timeouts, start)).await,
             Err(error) => StageResult::new(Err(error.into()), BTreeMap::new()),
         }
     });
-    timed(job, run).await
+    timed(job, &engine.recording, run).await
 }
 
 /// Starts the control planes of a job: one for both clusters, or one for each.
@@ -67,13 +71,13 @@ async fn planes(job: &Job, timeouts: &Timeouts, spares: &Arc<Spares>) -> Result<
 }
 
 /// Measures a run on a stage, converts its outcome to a result, and writes the report of a failed run.
-pub async fn timed(job: &Job, run: impl Future<Output = StageResult>) -> RunResult {
+pub async fn timed(job: &Job, recording: &Recording, run: impl Future<Output = StageResult>) -> RunResult {
     let (wall, lost) = (Clock::wall(), LostTime::measured());
     let started = wall.now();
     let ran = run.await;
     RunResult {
         lost_seconds: lost.since(started).as_secs_f64(),
-        ..finish(job, ran, between(started, wall.now()))
+        ..finish(job, ran, recording, between(started, wall.now()))
     }
 }
 
@@ -121,7 +125,7 @@ fn note_refusals(job: &Job, result: &mut RunResult, refused: &BTreeSet<String>) 
     }
 }
 
-fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
+fn finish(job: &Job, ran: StageResult, recording: &Recording, wall: Duration) -> RunResult {
     let mut result = RunResult::broken(job, String::new());
     result.failure = match &ran.outcome {
         Ok(outcome) => outcome.failure.as_ref().map(|failure| FailureResult {
@@ -154,15 +158,26 @@ fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
     result.requests = ran.requests.clone();
     note_misses(job, &ran, &mut result);
     note_refusals(job, &mut result, &ran.refused);
-    record(job, &mut result, Some(&ran));
+    let ran = Ran {
+        stage: &ran,
+        recorder: recording.take(),
+    };
+    report(job, &mut result, Some(ran));
     result
 }
 
-/// Writes the report of a failed run, or marks the earlier reports of a run that passed.
-pub(crate) fn record(job: &Job, result: &mut RunResult, ran: Option<&StageResult>) {
+/// Writes the report of a failed run, or marks the earlier reports of a run that passed and writes its record if the job
+/// requests one.
+pub(crate) fn report(job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) {
     if result.passed() {
         // The mark is only informative.
         let _ = store::mark_passing(job, result, Clock::wall().now(), false);
+        if let Some(folder) = &job.record
+            && let Err(error) = record::write_passed(folder, job, result, ran)
+        {
+            let reason = format!("cannot write the record: {error}");
+            result.failure = Some(FailureResult::new(Cause::Run, result.stage_seconds, reason));
+        }
         return;
     }
     if let Err(error) = folder::write(job, result, ran)

@@ -1,9 +1,10 @@
-//! The JSON Schemas of the files that users write, for editors and other programs. The types of the files are their
+//! The JSON Schemas of the files that users write, and of records, for editors and other programs. The types of the files are their
 //! source; the committed copies are in `docs/reference/schemas`.
 
 use apiserver::faults::Rule;
 use clap::ValueEnum;
 use fakecloud::{Delay, DurationText};
+use record::RunRecord;
 use scenario::plan::Plan;
 use scenario::{FaultRule, Scenario};
 use schemars::generate::SchemaSettings;
@@ -23,6 +24,8 @@ pub enum FileKind {
     CloudFaults,
     /// The configuration of fakecloud
     Fakecloud,
+    /// The record of a run
+    Record,
 }
 
 /// A file with one rule or a list of them.
@@ -38,12 +41,13 @@ enum Rules<R> {
 
 impl FileKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Scenario,
         Self::Plan,
         Self::ApiFaults,
         Self::CloudFaults,
         Self::Fakecloud,
+        Self::Record,
     ];
 
     /// The name on the command line and in file names.
@@ -54,6 +58,7 @@ impl FileKind {
             Self::ApiFaults => "api-faults",
             Self::CloudFaults => "cloud-faults",
             Self::Fakecloud => "fakecloud",
+            Self::Record => "record",
         }
     }
 
@@ -65,6 +70,7 @@ impl FileKind {
             Self::ApiFaults => "fault rules of the API server",
             Self::CloudFaults => "fault rules of the cloud",
             Self::Fakecloud => "a configuration of fakecloud",
+            Self::Record => "the record of a run",
         }
     }
 
@@ -83,6 +89,7 @@ impl FileKind {
             Self::ApiFaults => generator.into_root_schema_for::<Rules<Rule>>(),
             Self::CloudFaults => generator.into_root_schema_for::<Rules<FaultRule<Delay, DurationText>>>(),
             Self::Fakecloud => generator.into_root_schema_for::<fakecloud::Config>(),
+            Self::Record => generator.into_root_schema_for::<RunRecord>(),
         };
         schema.insert("title".to_owned(), format!("Drydock: {}", self.description()).into());
         schema

@@ -70,7 +70,14 @@ fn a_controller_that_creates_without_a_lookup_is_detected_with_a_report_and_a_re
         assert!(read("narrative.txt").contains(expected), "{}", read("narrative.txt"));
     }
     assert!(read("trace.txt").contains("fault mcm: crash "), "{}", read("trace.txt"));
-    for file in ["narrative.txt", "objects.yaml", "vms.yaml", "trace.txt", "log.txt"] {
+    for file in [
+        "narrative.txt",
+        "objects.yaml",
+        "vms.yaml",
+        "trace.txt",
+        "log.txt",
+        "run.drydock.json",
+    ] {
         assert!(!holds_secret(&read(file)), "{file} holds a secret");
     }
 }

@@ -15,6 +15,7 @@ use stage::ports::free_port;
 
 use crate::drydock::{drydock_program, holds_secret, printed};
 use crate::existing::assert_none_is_required;
+use crate::records::record_in;
 use crate::up::{Up, send};
 
 const FAILS: &str = "
@@ -50,6 +51,8 @@ fn a_failed_run_leaves_a_report_without_secrets_at_any_log_level() {
         "objects.yaml",
         "vms.yaml",
         "result.json",
+        "run.drydock.json",
+        "report.html",
         "mcm.log",
         "fakecloud.log",
     ] {
@@ -57,6 +60,11 @@ fn a_failed_run_leaves_a_report_without_secrets_at_any_log_level() {
         assert!(!text.is_empty(), "{file} is empty");
         assert!(!holds_secret(&text), "{file} holds a secret");
     }
+    let page = std::fs::read_to_string(report.join("report.html")).unwrap();
+    assert!(
+        !holds_secret(&record_in(&page)),
+        "the record in the report holds a secret"
+    );
 }
 
 #[test]

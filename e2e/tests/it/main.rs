@@ -32,6 +32,7 @@ mod preservation_consumers;
 mod product;
 mod programs;
 mod proxies;
+mod records;
 mod registration;
 mod regressions;
 mod release;

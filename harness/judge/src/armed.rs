@@ -37,6 +37,7 @@ pub struct Armed {
     count: u64,
     count_before: u64,
     readings: Readings,
+    evaluations: u64,
 }
 
 impl Armed {
@@ -55,6 +56,7 @@ impl Armed {
             contradicted_since: None,
             count: 0,
             count_before,
+            evaluations: 0,
         }
     }
 
@@ -84,6 +86,11 @@ impl Armed {
         self.readings.lines(started)
     }
 
+    /// How often the expectation was evaluated so far.
+    pub fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
     /// Whether the expectation ends only with the scenario.
     pub fn is_throughout(&self) -> bool {
         self.expectation.holds == Temporal::Throughout
@@ -91,6 +98,7 @@ impl Armed {
 
     /// Evaluates the expectation; called at every observation and at the time of `Pending`.
     pub fn judge(&mut self, now: Timestamp, world: &WorldState, timeouts: &Timeouts) -> Verdict {
+        self.evaluations += 1;
         let that = &self.that;
         let holds = holds(that, world, timeouts);
         let until = |time: Duration| self.since.saturating_add(signed(time)).unwrap_or(Timestamp::MAX);

@@ -61,11 +61,13 @@ impl Narrative {
         self.lines.insert(position, Line { after, what });
     }
 
-    /// Appends what an observation changes; `before` is the world before it.
-    pub fn push_observation(&mut self, observation: &Observation, before: &WorldState) {
-        for what in describe(observation, before) {
-            self.push(observation.at, what);
+    /// Appends what an observation changes; `before` is the world before it. Returns the texts of the new lines.
+    pub fn push_observation(&mut self, observation: &Observation, before: &WorldState) -> Vec<String> {
+        let lines = describe(observation, before);
+        for what in &lines {
+            self.push(observation.at, what.clone());
         }
+        lines
     }
 
     /// All lines so far.

@@ -53,6 +53,9 @@ pub struct Job {
     pub controller: Option<String>,
     /// Folder below which the report folder of a failed run is created.
     pub reports: PathBuf,
+    /// Folder below which the record and the report of a run that passes are written; absent: they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<PathBuf>,
     /// Whether its report folder replaces the previous one of the same run, because the run is expected to fail.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expected_to_fail: bool,
@@ -83,6 +86,7 @@ impl Job {
             on: String::new(),
             controller: None,
             reports: PathBuf::from(".drydock/reports"),
+            record: None,
             expected_to_fail: false,
         }
     }

@@ -69,6 +69,9 @@ pub struct RunResult {
     /// The report folder of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<PathBuf>,
+    /// The folder with the record of a passed run, if the job requests one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<PathBuf>,
     /// The command line that repeats the run.
     pub replay: String,
 }
@@ -159,6 +162,7 @@ impl RunResult {
             writes: Vec::new(),
             requests: BTreeSet::new(),
             report: None,
+            record: None,
             replay: job.replay(&job.reports.join(job.report_name())),
         }
     }

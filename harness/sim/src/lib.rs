@@ -25,5 +25,5 @@ pub use determinism::{Difference, Report, Run, SeedRuns, check_determinism};
 pub use entropy::exact_replay;
 pub use gate::{CrashPoint, DisturbanceKind, Effect, EffectKind, Gate, GateBody, GateLayer, GateService, Lag, Side};
 pub use process::{Handle, Process, process};
-pub use trace::{Entry, Keep, Trace};
+pub use trace::{Entry, Event, Keep, Trace};
 pub use world::{EPOCH, World, run};

@@ -44,7 +44,67 @@ pub struct Entry {
     pub text: String,
 }
 
+/// The event of an entry, as far as readers of a trace need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A completed API request.
+    Request {
+        /// The method, or `WATCH`.
+        verb: &'a str,
+        /// The path without its query.
+        path: &'a str,
+        /// The HTTP status; 0: no response.
+        code: u16,
+        /// The revision of the store after the request.
+        revision: Option<u64>,
+    },
+    /// A watch event that a client received.
+    Delivery {
+        /// For example `Node default/a`.
+        object: &'a str,
+        /// The object's resource version.
+        revision: u64,
+    },
+    /// An answered cloud call.
+    CloudCall {
+        /// The method.
+        operation: &'a str,
+    },
+    /// A fault.
+    Fault {
+        /// What it affects.
+        target: &'a str,
+        /// The fault.
+        text: &'a str,
+    },
+    /// The start or end of a process.
+    Process(&'a str),
+    /// Anything else.
+    Other,
+}
+
 impl Entry {
+    /// The event of the entry.
+    pub fn event(&self) -> Event<'_> {
+        if self.source == FAULT {
+            return match self.text.split_once(": ") {
+                Some((target, text)) => Event::Fault { target, text },
+                None => Event::Other,
+            };
+        }
+        if let Some(text) = self.text.strip_prefix(PROCESS) {
+            return Event::Process(text);
+        }
+        if let Some(delivery) = self.text.strip_prefix(DELIVERY) {
+            return event_of_delivery(delivery).unwrap_or(Event::Other);
+        }
+        if let Some(call) = self.text.strip_prefix(CLOUD) {
+            let operation = call.split(' ').next().unwrap_or_default();
+            return Event::CloudCall { operation };
+        }
+        event_of_request(&self.text).unwrap_or(Event::Other)
+    }
+
     fn is_about_process(&self) -> bool {
         self.source == FAULT || self.text.starts_with(PROCESS)
     }
@@ -60,6 +120,34 @@ impl fmt::Display for Entry {
 const FAULT: &str = "fault";
 /// The prefix of entries about the start and end of a process.
 const PROCESS: &str = "process ";
+
+/// The prefix of entries about deliveries of watches.
+const DELIVERY: &str = "watch ";
+/// The prefix of entries about cloud calls.
+const CLOUD: &str = "cloud ";
+
+/// Parses what [`Trace::watch_delivery`] records, without its prefix.
+fn event_of_delivery(text: &str) -> Option<Event<'_>> {
+    let (_, rest) = text.split_once(' ')?;
+    let (object, revision) = rest.rsplit_once(" @")?;
+    Some(Event::Delivery {
+        object,
+        revision: revision.parse().ok()?,
+    })
+}
+
+/// Parses what [`Trace::api_request`] records.
+fn event_of_request(text: &str) -> Option<Event<'_>> {
+    let mut words = text.split(' ');
+    let (verb, path, code) = (words.next()?, words.next()?, words.next()?);
+    let revision = words.next().and_then(|word| word.strip_prefix('@'));
+    Some(Event::Request {
+        verb,
+        path: path.split('?').next()?,
+        code: code.parse().ok()?,
+        revision: revision.and_then(|revision| revision.parse().ok()),
+    })
+}
 
 /// Which entries stay in memory for the narrative; the hash always covers all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,13 +233,13 @@ impl Trace {
 
     /// Records a watch event that `client` received, for instance `MODIFIED` of `Node default/a`.
     pub fn watch_delivery(&self, client: &str, kind: &str, object: &str, revision: &str) {
-        self.record(client, format!("watch {kind} {object} @{revision}"));
+        self.record(client, format!("{DELIVERY}{kind} {object} @{revision}"));
     }
 
     /// Records a cloud call and its status code; `machine` is given if known.
     pub fn cloud_call(&self, client: &str, operation: &str, machine: Option<&str>, code: &str) {
         let machine = machine.map(|machine| format!(" {machine}")).unwrap_or_default();
-        self.record(client, format!("cloud {operation}{machine} {code}"));
+        self.record(client, format!("{CLOUD}{operation}{machine} {code}"));
     }
 
     /// Records an injected fault and the process or component that it affects.
@@ -293,6 +381,41 @@ mod tests {
             kept,
             ["process started (1)", "mcm: crash before effect 3", "process crashed"]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn entries_are_parsed_as_they_were_recorded() {
+        let trace = trace(Keep::All);
+        trace.api_request("mcm", "PATCH", "/api/v1/nodes/a?dryRun=All", 200, Some(17));
+        trace.watch_delivery("mcm", "MODIFIED", "Machine default/a", "17");
+        trace.cloud_call("mcm", "CreateMachine", None, "0");
+        trace.fault("mcm", "crash before effect 3");
+        trace.process("mcm", "crashed");
+        trace.record("hash-order", "machine-1");
+        let entries = trace.entries();
+        let events: Vec<_> = entries.iter().map(Entry::event).collect();
+        let expected = [
+            Event::Request {
+                verb: "PATCH",
+                path: "/api/v1/nodes/a",
+                code: 200,
+                revision: Some(17),
+            },
+            Event::Delivery {
+                object: "Machine default/a",
+                revision: 17,
+            },
+            Event::CloudCall {
+                operation: "CreateMachine",
+            },
+            Event::Fault {
+                target: "mcm",
+                text: "crash before effect 3",
+            },
+            Event::Process("crashed"),
+            Event::Other,
+        ];
+        assert_eq!(events, expected);
     }
 
     #[tokio::test(start_paused = true)]

@@ -31,6 +31,7 @@ use super::progress::Progress;
 use super::session::{ConfirmedClusters, Session, Start};
 use super::stage::StageArguments;
 use super::{Interrupt, Interrupts, Stop, availability, durations, open_files, runtime};
+use crate::engine::ScenarioEngine;
 use crate::runner::{self, Shared};
 
 /// Number of parallel scenarios per core on the wall clock, where they mostly wait. `make e2e` is fastest with it.
@@ -317,7 +318,10 @@ fn longest_first(jobs: &[Job]) -> VecDeque<usize> {
 
 async fn run_one(job: &Job, session: Option<&Session>, shared: &Shared) -> RunResult {
     match (session, job.stage) {
-        (Some(session), _) => Box::pin(runner::timed(job, session.run(job))).await,
+        (Some(session), _) => {
+            let engine = ScenarioEngine::default();
+            Box::pin(runner::timed(job, &engine.recording, session.run(job, &engine))).await
+        }
         (None, StageKind::Sim) => run_simulated(job).await,
         (None, _) => Box::pin(runner::run_on_wall_clock(job, shared)).await,
     }
@@ -330,7 +334,7 @@ pub(super) async fn run_simulated(job: &Job) -> RunResult {
         Ok(result) => result,
         Err(reason) => {
             let mut result = RunResult::broken(job, reason);
-            runner::record(job, &mut result, None);
+            runner::report(job, &mut result, None);
             result
         }
     }

@@ -9,6 +9,7 @@ mod completion;
 mod crash;
 mod data_folder;
 mod demo;
+mod diff;
 mod doctor;
 #[cfg(test)]
 mod documents;
@@ -32,6 +33,7 @@ mod perform;
 mod populate;
 mod progress;
 mod regressions;
+mod report;
 mod reports;
 mod run;
 mod running_world;
@@ -90,7 +92,7 @@ enum Command {
     Example(example::ExampleCommand),
     /// Checks files without running anything
     Validate(validate::Validate),
-    /// Prints the JSON Schema of scenarios, plans, fault rules or fakecloud's configuration
+    /// Prints the JSON Schema of scenarios, plans, fault rules, fakecloud's configuration or records
     Schema(schema::SchemaCommand),
     /// Tests drivers of clouds against the contract
     Driver(driver::DriverCommand),
@@ -115,6 +117,8 @@ enum Command {
     Regressions(regressions::Regressions),
     /// Reduces a failing plan to the minimum that still fails
     Shrink(shrink::ShrinkCommand),
+    Report(report::ReportCommand),
+    Diff(diff::DiffCommand),
     Reports(reports::Reports),
     /// Runs one idle machine, and optionally other nodes, for a long virtual time
     Idle(idle::Idle),
@@ -139,7 +143,13 @@ impl Command {
             Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
             Self::Apiserver(_) | Self::Demo(_) => Some(false),
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
-            Self::Init(_) | Self::Reports(_) | Self::Example(_) | Self::Validate(_) | Self::Schema(_) => None,
+            Self::Init(_)
+            | Self::Report(_)
+            | Self::Diff(_)
+            | Self::Reports(_)
+            | Self::Example(_)
+            | Self::Validate(_)
+            | Self::Schema(_) => None,
             Self::Doctor(_) | Self::Completion(_) | Self::Man(_) | Self::Perform(_) | Self::Tether(_) => None,
         }
     }
@@ -273,6 +283,8 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Crash(crash) => crash.execute(&scenarios()),
         Command::Chaos(chaos) => chaos.execute(),
         Command::Shrink(shrink) => shrink.execute(&scenarios()),
+        Command::Report(report) => report.execute(),
+        Command::Diff(diff) => diff.execute(),
         Command::Reports(reports) => reports.execute(),
         Command::Idle(idle) => idle.execute(),
         Command::Completion(completion) => completion.execute(),

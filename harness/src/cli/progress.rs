@@ -16,6 +16,7 @@ use terminal::{failure, is_quiet, is_verbose};
 
 use super::durations;
 use super::output::{inform, say};
+use crate::report::record::REPORT;
 
 /// The progress of a number of jobs.
 #[derive(Debug)]
@@ -225,6 +226,9 @@ pub(super) fn print(number: &str, result: &RunResult) {
     match result.passed() {
         true => inform!("ok   {line}"),
         false => say!("{} {line}", failure("FAIL")),
+    }
+    if let Some(record) = &result.record {
+        inform!("     report: {}", record.join(REPORT).display());
     }
     for disturbance in result.disturbances.iter().filter(|disturbance| disturbance.hits == 0) {
         inform!("     warning: {} never hit", disturbance.what);

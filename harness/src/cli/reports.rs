@@ -28,7 +28,7 @@ const MOST_GROUPS: usize = 10;
 /// Number of lines of the narrative that `show` prints without `--full`.
 const MOST_LINES: usize = 30;
 
-/// Lists, prints, compares and removes the report folders of failed runs.
+/// Lists, prints, compares and removes the report folders of failed runs; `drydock report` makes HTML.
 #[derive(Args, Debug)]
 pub(super) struct Reports {
     #[command(subcommand)]

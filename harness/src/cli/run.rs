@@ -1,9 +1,10 @@
 //! `drydock run`: creates jobs from scenarios, seeds and a stage, and runs them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::ArgPredicate;
+use clock::Clock;
 use scenario::job::Job;
 use scenario::plan::{Disturbance, Plan};
 use scenario::result::RunResult;
@@ -14,11 +15,14 @@ use super::files::{read_plan, read_scenario};
 use super::output::say;
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Stop, jobs, named};
-use crate::report::{json, junit};
+use crate::report::{ctrf, json, junit};
+
+/// The default folder for the records of runs that pass.
+pub(super) const RECORDS: &str = ".drydock/records";
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  drydock run                                    # every scenario that stage embedded can run\n  drydock run lifecycle drain --stage envtest\n  drydock run --stage sim --seeds 20\n  drydock run --file my.yaml --controller ./my-controller"
+    after_help = "Examples:\n  drydock run                                    # every scenario that stage embedded can run\n  drydock run lifecycle drain --stage envtest\n  drydock run --stage sim --seeds 20\n  drydock run lifecycle --stage sim --record      # with a report that opens in a browser\n  drydock run --file my.yaml --controller ./my-controller"
 )]
 pub(super) struct Run {
     /// Scenarios and suites by name; none: all that the stage can run
@@ -81,6 +85,17 @@ pub(super) struct Run {
     )]
     report: PathBuf,
 
+    /// Writes the record and the HTML report also of runs that pass, below this folder; the default is .drydock/records
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        help_heading = "Results",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = RECORDS
+    )]
+    record: Option<PathBuf>,
+
     /// Writes JUnit XML
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     junit: Option<PathBuf>,
@@ -88,6 +103,10 @@ pub(super) struct Run {
     /// Writes a JSON result
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     json: Option<PathBuf>,
+
+    /// Writes the results in the Common Test Report Format (CTRF)
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    ctrf: Option<PathBuf>,
 
     #[command(flatten)]
     on: StageArguments,
@@ -124,6 +143,7 @@ impl Run {
                     from_plan: false,
                     controller: self.controller.clone(),
                     reports: self.report.clone(),
+                    record: self.record.clone(),
                     on: self.on.replay(),
                     target: self.target_stage,
                     ..Job::of(plan, self.stage)
@@ -135,10 +155,15 @@ impl Run {
 
     /// Runs the jobs, and reports their results, also after an interrupt.
     fn perform(&self, jobs: Vec<Job>) -> Ended {
+        let clock = Clock::wall();
+        let started = clock.now();
         let finished = jobs::run(jobs, self.jobs, &self.on)?;
         let (interrupt, left) = (finished.interrupt, finished.left());
         let results = finished.performed();
         self.write(&results, interrupt.is_some())?;
+        if let Some(path) = &self.ctrf {
+            ctrf::write(path, &results, started, clock.now()).map_err(|error| cannot_write(path, &error))?;
+        }
         Ok(summarise(&results, left).or_interrupted(interrupt))
     }
 
@@ -158,6 +183,7 @@ impl Run {
             jobs.push(Job {
                 controller: self.controller.clone(),
                 reports: self.report.clone(),
+                record: self.record.clone(),
                 on: self.on.replay(),
                 target: self.target_stage,
                 ..Job::of(plan, self.stage)
@@ -234,15 +260,18 @@ impl Run {
     }
 
     fn write(&self, results: &[RunResult], interrupted: bool) -> Result<(), Stop> {
-        let cannot = |path: &PathBuf, error| Stop::Usage(format!("cannot write {}: {error}", path.display()));
         if let Some(path) = &self.junit {
-            junit::write(path, results).map_err(|error| cannot(path, error))?;
+            junit::write(path, results).map_err(|error| cannot_write(path, &error))?;
         }
         if let Some(path) = &self.json {
-            json::write(path, results, interrupted).map_err(|error| cannot(path, error))?;
+            json::write(path, results, interrupted).map_err(|error| cannot_write(path, &error))?;
         }
         Ok(())
     }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Stop {
+    Stop::Usage(format!("cannot write {}: {error}", path.display()))
 }
 
 /// With up to this number of runs, failures are not listed again, because they are still on the screen.

@@ -75,11 +75,11 @@ impl Session {
         }))
     }
 
-    pub(super) async fn run(&self, job: &Job) -> StageResult {
+    pub(super) async fn run(&self, job: &Job, engine: &ScenarioEngine) -> StageResult {
         match self {
-            Self::Kubeconfig(session) => Box::pin(session.run(job, &ScenarioEngine)).await,
-            Self::Kind(cluster) => Box::pin(cluster.run(job, &ScenarioEngine)).await,
-            Self::Pair(pair) => Box::pin(pair.run(job, &ScenarioEngine)).await,
+            Self::Kubeconfig(session) => Box::pin(session.run(job, engine)).await,
+            Self::Kind(cluster) => Box::pin(cluster.run(job, engine)).await,
+            Self::Pair(pair) => Box::pin(pair.run(job, engine)).await,
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::files::{read_plan, read_scenario};
 use super::output::say;
 use super::{Ended, Outcome, Stop};
+use crate::report::record::read_from;
 use crate::schema::FileKind;
 
 #[derive(Args, Debug)]
@@ -16,7 +17,7 @@ use crate::schema::FileKind;
     after_help = "Examples:\n  drydock validate scenarios/*.yaml\n  drydock validate --kind cloud-faults rules.yaml"
 )]
 pub(super) struct Validate {
-    /// Scenarios, plans, fault rules, and configurations of fakecloud, in YAML or JSON
+    /// Scenarios, plans, fault rules, configurations of fakecloud, and records, in YAML or JSON
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
@@ -56,7 +57,7 @@ impl Validate {
             None => kind_of(&text).ok_or_else(|| {
                 Stop::Usage(format!(
                     "{shown}: its fields are those of no kind of file: set --kind to scenario, plan, api-faults, \
-                     cloud-faults or fakecloud"
+                     cloud-faults, fakecloud or record"
                 ))
             })?,
         };
@@ -83,6 +84,14 @@ impl Validate {
                 fakecloud::Config::from_yaml(&shown.to_string(), &text)?;
                 format!("valid, {}", kind.description())
             }
+            FileKind::Record => {
+                let record = read_from(file)?;
+                let (place, points) = (&record.meta.place, record.points.len());
+                format!(
+                    "valid, record of {} on {} with {points} events",
+                    place.scenario, place.stage
+                )
+            }
         })
     }
 }
@@ -99,6 +108,9 @@ fn kind_of(text: &str) -> Option<FileKind> {
     };
     let rule = document.get(0).unwrap_or(&document);
     let has = |value: &Value, fields: &[&str]| fields.iter().any(|field| value.get(field).is_some());
+    if has(&document, &["points"]) {
+        return Some(FileKind::Record);
+    }
     if has(&document, &["steps"]) {
         return Some(FileKind::Scenario);
     }

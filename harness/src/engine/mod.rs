@@ -15,6 +15,7 @@ mod misses;
 pub mod observe;
 mod perform;
 mod quiet;
+pub mod recording;
 mod scope;
 mod secrets;
 mod steps;
@@ -36,6 +37,7 @@ use judge::invariants::{Invariants, JudgingRules, Violation};
 use judge::narrative::Narrative;
 use judge::world::WorldState;
 use judge::{Failure, Miss, ScenarioOutcome, end, preserved, signature};
+use record::{CheckState, Recorder};
 use scenario::Scenario;
 use scenario::cloud::CloudEvent;
 use scenario::kinds::{Side, UnknownKind};
@@ -46,6 +48,7 @@ use tokio::sync::watch;
 
 use self::active_disturbances::ActiveDisturbances;
 use self::observe::Raw;
+use self::recording::Recording;
 use self::scope::Scope;
 use self::target_bindings::TargetBindings;
 use self::watched_kinds::{Starts, WatchedKinds};
@@ -54,18 +57,22 @@ use self::watched_kinds::{Starts, WatchedKinds};
 const READY: Duration = Duration::from_secs(30);
 
 /// The engine as a [`Performer`] for stages.
-#[derive(Clone, Copy, Debug)]
-pub struct ScenarioEngine;
+#[derive(Clone, Debug, Default)]
+pub struct ScenarioEngine {
+    /// Receives the record of the run.
+    pub recording: Recording,
+}
 
 impl Performer for ScenarioEngine {
     async fn perform<S: Stage>(&self, stage: &mut S, scenario: &Scenario) -> ScenarioOutcome {
-        perform(stage, scenario).await
+        perform(stage, scenario, &self.recording).await
     }
 }
 
 /// Performs `scenario` on `stage`, which must be running.
-async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcome {
+async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario, recording: &Recording) -> ScenarioOutcome {
     let started = stage.clock().now();
+    recording.start(started);
     let scope = Scope::of(scenario, stage.namespace());
     let kinds = WatchedKinds::of(scenario);
     let (served, watches) = kinds.wait_for_definitions(stage);
@@ -85,6 +92,7 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
         served,
         scope,
         narrative: Narrative::new(started),
+        recording: recording.clone(),
         armed: Vec::new(),
         misses: Vec::new(),
         cloud_hits: BTreeMap::new(),
@@ -96,7 +104,9 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
         started,
         step: 0,
     };
-    let end_state = match engine.run(scenario).await {
+    let ran = engine.run(scenario).await;
+    engine.record_checks();
+    let end_state = match ran {
         Ok(()) => engine.end_state().await,
         Err(failure) => Err(failure),
     };
@@ -158,6 +168,7 @@ struct Engine<'a, S> {
     served: Starts,
     scope: Scope,
     narrative: Narrative,
+    recording: Recording,
     armed: Vec<(usize, Armed)>,
     /// The steps without an effect so far.
     misses: Vec<Miss>,
@@ -183,6 +194,8 @@ impl<S: Stage> Engine<'_, S> {
         for (index, step) in scenario.steps.iter().enumerate() {
             self.step = index + 1;
             self.stage.ahead(&scenario.steps[index..]);
+            self.record_checks();
+            self.record_step(step);
             self.perform_step(step).await?;
         }
         self.watch_until(
@@ -336,20 +349,24 @@ impl<S: Stage> Engine<'_, S> {
         let truth = self.machine_of_deletion(&observation).await?;
         self.catch_up_with_lease(&observation).await?;
         self.catch_up_with_set(&observation).await?;
-        self.narrative.push_observation(&observation, &self.world);
+        let lines = self.narrative.push_observation(&observation, &self.world);
         let before = self.world.absorb(&observation);
+        self.recording
+            .add(|recorder| recorder.observe(&observation, before.as_ref(), &lines));
         self.count_preservations(&observation, before.as_ref());
         self.update_undisturbed_since();
         let violation = self
             .invariants
             .observe(&self.world, &observation, before.as_ref(), &truth);
         if let Some(violation) = violation {
+            self.recording
+                .add(|recorder| recorder.violated(violation.invariant, true));
             return Err(self.broken(&violation));
         }
         for (_, armed) in &mut self.armed {
             armed.record(observation.at, &self.world);
         }
-        self.judge()
+        self.judge_after(true)
     }
 
     /// Counts the preservation events of an observation.
@@ -376,9 +393,19 @@ impl<S: Stage> Engine<'_, S> {
 
     /// Checks deadlines of invariants and evaluates the active expectations. Fails with the first violation or miss.
     fn judge(&mut self) -> Result<(), Failure> {
+        self.judge_after(false)
+    }
+
+    /// Like [`Self::judge`]; `observed`: because of the latest observation, which the record names as the cause.
+    fn judge_after(&mut self, observed: bool) -> Result<(), Failure> {
+        if !observed {
+            self.recording.add(Recorder::forget_observation);
+        }
         let now = self.clock.now();
         self.count_api_faults();
         if let Some(violation) = self.invariants.overdue(now, &self.world) {
+            self.recording
+                .add(|recorder| recorder.violated(violation.invariant, false));
             return Err(self.broken(&violation));
         }
         let timeouts = self.stage.timeouts();
@@ -390,6 +417,9 @@ impl<S: Stage> Engine<'_, S> {
                 Verdict::Pending(_) => pending.push((step, armed)),
                 Verdict::Met => met.push((step, armed)),
                 Verdict::Missed(shown) => {
+                    let count = armed.evaluations();
+                    self.recording
+                        .add(|recorder| recorder.expectation(now, step, count, CheckState::Violated, &shown));
                     let reason = format!("expected {}; but {shown}", armed.expectation());
                     let signature = armed.signature(&self.world, timeouts);
                     missed.get_or_insert((step, reason, signature, armed.readings(self.started)));
@@ -416,12 +446,27 @@ impl<S: Stage> Engine<'_, S> {
     /// Records an expectation that is met.
     fn met(&mut self, step: usize, armed: &Armed) {
         let shown = describe(&armed.expectation().that, &self.world);
+        let (now, count) = (self.clock.now(), armed.evaluations());
+        self.recording
+            .add(|recorder| recorder.expectation(now, step, count, CheckState::Held, &shown));
         self.note(format!("step {step}: met ({shown})"));
         self.note_readings(step, armed.readings(self.started));
         let reason = armed.ungrounded(&self.world);
         if let Some(reason) = reason.filter(|_| !armed.expectation().may_miss) {
             self.miss(step, format!("the expectation could not fail: {reason}"));
         }
+    }
+
+    /// Records how often invariants and the remaining expectations were evaluated.
+    fn record_checks(&self) {
+        let now = self.clock.now();
+        self.recording.add(|recorder| {
+            recorder.invariants(self.invariants.evaluations());
+            for (step, armed) in &self.armed {
+                let observed = describe(&armed.expectation().that, &self.world);
+                recorder.undecided(now, *step, armed.evaluations(), &observed);
+            }
+        });
     }
 
     /// Adds the values that an expectation read to the narrative.

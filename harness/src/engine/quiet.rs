@@ -79,6 +79,9 @@ impl<S: Stage> Engine<'_, S> {
         for status in faults.list() {
             self.world.faults.insert(status.rule.name, status.hits);
         }
+        let now = self.clock.now();
+        self.recording
+            .add(|recorder| recorder.rule_hits(now, &self.world.faults));
     }
 
     /// Updates since when no disturbance affects the controller.

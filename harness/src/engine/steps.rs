@@ -48,6 +48,8 @@ impl<S: Stage> Engine<'_, S> {
             Request::Expect(expectation) => {
                 self.note(format!("step {}: expect {expectation}", self.step));
                 let now = self.clock.now();
+                self.recording
+                    .add(|recorder| recorder.expect(now, self.step, expectation));
                 self.armed
                     .push((self.step, Armed::new(expectation.clone(), now, &self.world)));
                 let step = self.step;
@@ -70,6 +72,18 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
+    /// Records that a step begins. A deferred step is recorded when its machine is chosen.
+    pub(super) fn record_step(&self, step: &Step) {
+        let now = self.clock.now();
+        let until = match step.request() {
+            Request::Resolve(_) => return,
+            Request::Pause(pause) => Some(self.later(pause.time.value(self.stage.timeouts()))),
+            _ => None,
+        };
+        self.recording
+            .add(|recorder| recorder.step(now, self.step, step, until));
+    }
+
     /// Chooses a machine and acts on it. Without a matching machine, or if the action is refused, the scenario
     /// continues, and the step has missed.
     async fn resolve_and_act(&mut self, target: &DeferredTarget) -> Result<(), Failure> {
@@ -77,25 +91,37 @@ impl<S: Stage> Engine<'_, S> {
         let step = self.called.resolve(target, &self.world, self.stage.timeouts(), now);
         let missed = match step {
             None => {
+                self.record_missed(&format!("{target}: no machine matches"));
                 self.note(format!("step {}: {target}: no machine matches", self.step));
                 format!(
                     "{target}: no machine matches {:?}, or the action does not apply to it",
                     target.among
                 )
             }
-            Some(step) => match self.user_action(&step).await {
-                Ok(()) => return Ok(()),
-                Err(StepError::Refused(error)) => {
-                    self.note(format!("step {}: refused: {error}", self.step));
-                    format!("{target}: {error}")
+            Some(step) => {
+                self.record_step(&step);
+                match self.user_action(&step).await {
+                    Ok(()) => return Ok(()),
+                    Err(StepError::Refused(error)) => {
+                        self.record_missed(&format!("refused: {error}"));
+                        self.note(format!("step {}: refused: {error}", self.step));
+                        format!("{target}: {error}")
+                    }
+                    Err(StepError::Ended(failure)) => return Err(failure),
                 }
-                Err(StepError::Ended(failure)) => return Err(failure),
-            },
+            }
         };
         if !target.may_miss {
             self.miss(self.step, missed);
         }
         Ok(())
+    }
+
+    /// Records why a step has no effect.
+    fn record_missed(&self, reason: &str) {
+        let now = self.clock.now();
+        let text = format!("step {}: {reason}", self.step);
+        self.recording.add(|recorder| recorder.note(now, &text));
     }
 
     /// Performs an action of a user or a fault, and records it in the judging rules.

@@ -1,6 +1,6 @@
 //! Writes the report folder of a failed run.
 //!
-//! It contains no credentials: Secrets are not watched, and the ledger stores no user data.
+//! It contains no credentials: Secrets are watched without their data, and the ledger stores no user data.
 
 use std::fmt::Write as _;
 use std::io;
@@ -9,18 +9,19 @@ use scenario::job::{Job, PLAN};
 use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
 use serde::Serialize;
-use stage::StageResult;
 
 use super::files::{RESULT, write_file};
+use super::record::{self, Ran};
 use super::store;
 
-/// Writes the report folder of a failed run, and sets the fields of the result that refer to it. `ran`: what the stage
-/// knows, if the run returned.
+/// Writes the report folder of a failed run, and sets the fields of the result that refer to it. `ran`: what is known of
+/// the run, if it returned.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn write(job: &Job, result: &mut RunResult, ran: Option<&StageResult>) -> io::Result<()> {
+pub fn write(job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) -> io::Result<()> {
     store::unmark(job, result)?;
+    let stage = ran.as_ref().map(|ran| ran.stage);
     let folder = &store::create(job)?;
     result.report = Some(folder.clone());
     // A run that only ends in another state is repeated by the command that compares.
@@ -37,7 +38,7 @@ pub fn write(job: &Job, result: &mut RunResult, ran: Option<&StageResult>) -> io
         result.place(),
         result.seed
     );
-    if let Some(Ok(outcome)) = ran.map(|ran| &ran.outcome) {
+    if let Some(Ok(outcome)) = stage.map(|stage| &stage.outcome) {
         for line in outcome.narrative.lines() {
             let _ = writeln!(narrative, "{line}");
         }
@@ -67,10 +68,10 @@ pub fn write(job: &Job, result: &mut RunResult, ran: Option<&StageResult>) -> io
     }
     let _ = writeln!(narrative, "replay with: {}", result.replay);
     write_file(&folder.join("narrative.txt"), narrative.as_bytes())?;
-    for (name, log) in ran.iter().flat_map(|ran| &ran.logs) {
+    for (name, log) in stage.iter().flat_map(|stage| &stage.logs) {
         write_file(&folder.join(name), log)?;
     }
-    Ok(())
+    record::write(folder, job, result, ran)
 }
 
 fn yaml<T: Serialize>(value: &T) -> io::Result<String> {

@@ -7,6 +7,8 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use scenario::StageKind;
 use scenario::result::RunResult;
 
+use super::record::REPORT;
+
 /// Writes all results to a file.
 ///
 /// # Errors
@@ -54,7 +56,14 @@ fn case(run: &RunResult) -> TestCase {
     let mut case = TestCase::new(format!("{} seed {}{disturbed}", run.scenario, run.seed), status);
     case.set_classname(format!("drydock.{}", run.stage));
     case.set_time(Duration::from_secs_f64(run.wall_seconds));
+    case.add_property(("seed", run.seed.to_string().as_str()));
+    case.add_property(("stage", run.place().as_str()));
+    case.add_property(("replay", run.replay.as_str()));
+    if let Some(folder) = run.report.as_ref().or(run.record.as_ref()) {
+        case.add_property(("report", folder.join(REPORT).display().to_string().as_str()));
+    }
     if let Some(trace) = &run.trace {
+        case.add_property(("trace", trace.hash.as_str()));
         case.set_system_out(format!("trace {} ({} entries)", trace.hash, trace.entries));
     }
     case
@@ -76,5 +85,11 @@ mod tests {
         assert!(xml.contains("failures=\"1\""), "{xml}");
         assert!(xml.contains("VM &lt; 1"), "{xml}");
         assert!(xml.contains("drydock run story --stage sim --seed 7"), "{xml}");
+        for property in [
+            "<property name=\"seed\" value=\"7\"/>",
+            "<property name=\"stage\" value=\"sim\"/>",
+        ] {
+            assert!(xml.contains(property), "{property}: {xml}");
+        }
     }
 }

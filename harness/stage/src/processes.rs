@@ -16,6 +16,7 @@ use scenario::plan::{self, Disturbance};
 use scenario::result::Effect;
 use scenario::step::{Crash, Process, ProcessAction};
 use scenario::{Cloud, McmSettings, Step, Timeouts};
+use sim::Entry;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
@@ -76,7 +77,7 @@ pub async fn run(
         Ok(()) => ProcessStage::start(planes, plan).await,
         Err(error) => Err(error.into()),
     };
-    let mut effects = Vec::new();
+    let (mut effects, mut processes, mut scheduled) = (Vec::new(), Vec::new(), Vec::new());
     let (outcome, hits, logs) = match started {
         Ok(mut stage) => {
             let namespace = stage.namespace().to_owned();
@@ -86,6 +87,8 @@ pub async fn run(
                     let mut outcome = Box::pin(performer.perform(&mut stage, scenario)).await;
                     let hits = stage.add_disturbances(&mut outcome, &job.plan.disturbances);
                     effects = stage.effects();
+                    processes = stage.process_entries();
+                    scheduled = stage.schedule.all();
                     (Ok(outcome), hits, stage.end().await)
                 }
                 Err(error) => (Err(error.into()), Vec::new(), stage.end().await),
@@ -96,6 +99,8 @@ pub async fn run(
     StageResult {
         effects,
         hits,
+        processes,
+        scheduled,
         requests: audits.iter().flat_map(Audit::accesses).collect(),
         refused: audits.iter().flat_map(Audit::refused).collect(),
         ..StageResult::new(outcome, logs)
@@ -268,6 +273,14 @@ impl ProcessStage {
     fn effects(&self) -> Vec<Effect> {
         match &self.mcm {
             ControllerProcesses::Gated(gated) => gated.effects(),
+            ControllerProcesses::Direct(_) => Vec::new(),
+        }
+    }
+
+    /// The entries about the controller's processes, if their requests pass gates.
+    fn process_entries(&self) -> Vec<Entry> {
+        match &self.mcm {
+            ControllerProcesses::Gated(gated) => gated.trace.process_entries(),
             ControllerProcesses::Direct(_) => Vec::new(),
         }
     }

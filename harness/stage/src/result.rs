@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use judge::ScenarioOutcome;
 use scenario::result::Effect;
 use scenario::result::{Access, TraceSummary, Write};
+use sim::Entry;
 
 use crate::StageError;
+use crate::plan::schedule::Scheduled;
 
 /// The outcome of a run, or why it did not start, and the information that only the stage has.
 #[derive(Debug)]
@@ -21,6 +23,12 @@ pub struct StageResult {
     pub writes: Vec<Write>,
     /// The number of hits of each disturbance, in the order of the plan.
     pub hits: Vec<u64>,
+    /// The newest entries of the trace of a simulated run that failed or whose job requests a record.
+    pub entries: Vec<Entry>,
+    /// The entries about processes and faults of such a run, and of a run whose controller passes gates.
+    pub processes: Vec<Entry>,
+    /// The scheduled disturbances of the plan.
+    pub scheduled: Vec<Scheduled>,
     /// Logs by file name.
     pub logs: BTreeMap<String, Vec<u8>>,
     /// The accesses of mcm and fakecloud to an embedded API server.
@@ -59,6 +67,9 @@ impl StageResult {
             effects: Vec::new(),
             writes: Vec::new(),
             hits: Vec::new(),
+            entries: Vec::new(),
+            processes: Vec::new(),
+            scheduled: Vec::new(),
             logs,
             requests: BTreeSet::new(),
             refused: BTreeSet::new(),

@@ -64,6 +64,11 @@ trait Check: std::fmt::Debug + Send {
     fn overdue(&mut self, _: Timestamp, _: &WorldState, _: &JudgingRules) -> Option<String> {
         None
     }
+
+    /// Whether a single run can violate it.
+    fn is_evaluated(&self) -> bool {
+        true
+    }
 }
 
 /// One invariant.
@@ -270,6 +275,10 @@ impl Check for PairOfRuns {
     fn observe(&mut self, _: &CheckContext) -> Option<String> {
         None
     }
+
+    fn is_evaluated(&self) -> bool {
+        false
+    }
 }
 
 /// A violation of an invariant.
@@ -293,12 +302,35 @@ impl std::fmt::Display for Violation {
     }
 }
 
+/// How often an invariant was evaluated in a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Evaluations {
+    /// The invariant.
+    pub invariant: &'static Invariant,
+    /// The number of events and deadlines at which it was evaluated.
+    pub count: u64,
+    /// The first evaluation.
+    pub first: Option<Timestamp>,
+    /// The last evaluation.
+    pub last: Option<Timestamp>,
+}
+
+impl Evaluations {
+    fn add(&mut self, at: Timestamp) {
+        self.count += 1;
+        self.first.get_or_insert(at);
+        self.last = Some(at);
+    }
+}
+
 /// All invariants over one run.
 #[derive(Debug)]
 pub struct Invariants {
     /// The rules under which they are judged.
     pub rules: JudgingRules,
     checks: Vec<(&'static Invariant, Box<dyn Check>)>,
+    /// In the order of `checks`.
+    evaluations: Vec<Evaluations>,
     unconfirmed: UnconfirmedPods,
     /// Time of the last call of [`Self::overdue`].
     last_overdue_check: Timestamp,
@@ -311,6 +343,7 @@ impl Invariants {
         Self {
             rules,
             checks,
+            evaluations: ALL.iter().map(not_evaluated).collect(),
             unconfirmed: UnconfirmedPods::default(),
             last_overdue_check: Timestamp::MIN,
         }
@@ -335,12 +368,20 @@ impl Invariants {
             unconfirmed: &self.unconfirmed,
         };
         let mut found = None;
-        for (invariant, check) in &mut self.checks {
+        for ((invariant, check), evaluations) in self.checks.iter_mut().zip(&mut self.evaluations) {
             // Every check receives every event, even after another one has reported a violation.
             let objects = check.observe(&context);
+            if check.is_evaluated() {
+                evaluations.add(observation.at);
+            }
             found = found.or(objects.map(|objects| violation(invariant, objects)));
         }
         found
+    }
+
+    /// How often each invariant was evaluated so far.
+    pub fn evaluations(&self) -> &[Evaluations] {
+        &self.evaluations
     }
 
     /// The next deadline after the last call of [`Self::overdue`].
@@ -353,14 +394,25 @@ impl Invariants {
     pub fn overdue(&mut self, now: Timestamp, world: &WorldState) -> Option<Violation> {
         self.last_overdue_check = now;
         let rules = &self.rules;
-        self.checks.iter_mut().find_map(|(invariant, check)| {
+        let mut checks = self.checks.iter_mut().zip(&mut self.evaluations);
+        checks.find_map(|((invariant, check), evaluations)| {
             if check.due(rules).is_none_or(|due| due > now) {
                 return None;
             }
+            evaluations.add(now);
             check
                 .overdue(now, world, rules)
                 .map(|objects| violation(invariant, objects))
         })
+    }
+}
+
+fn not_evaluated(invariant: &'static Invariant) -> Evaluations {
+    Evaluations {
+        invariant,
+        count: 0,
+        first: None,
+        last: None,
     }
 }
 

@@ -31,7 +31,7 @@ impl CrashCommand {
                     replay: self.replay(job),
                     ..result
                 };
-                runner::record(job, &mut result, None);
+                runner::report(job, &mut result, None);
                 progress::print("", &result);
                 result
             }

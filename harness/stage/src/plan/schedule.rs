@@ -27,29 +27,59 @@ pub struct Handles {
 
 /// The disturbances so far with their times, for the narrative and the summary. Clones share the log.
 #[derive(Clone, Debug, Default)]
-pub struct Log(Arc<Mutex<Vec<(Timestamp, usize, String)>>>);
+pub struct Log(Arc<Mutex<Vec<Scheduled>>>);
+
+/// A scheduled disturbance that began or ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// When it began or ended.
+    pub at: Timestamp,
+    /// Its index in the plan.
+    pub disturbance: usize,
+    /// Its description.
+    pub text: String,
+    /// The part of its time.
+    pub part: Part,
+}
+
+/// The begin or the end of a scheduled disturbance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// An action, which has its effect at once.
+    Moment,
+    /// A rule was added. It counts its hits itself.
+    Begins,
+    /// A rule was removed.
+    Ends,
+}
 
 impl Log {
-    fn add(&self, at: Timestamp, disturbance: usize, what: String) {
-        self.lock().push((at, disturbance, what));
+    fn add(&self, scheduled: Scheduled) {
+        self.lock().push(scheduled);
+    }
+
+    /// Everything so far, in the order of time.
+    pub fn all(&self) -> Vec<Scheduled> {
+        self.lock().clone()
     }
 
     /// The number of hits of a disturbance, by its index in the plan.
     pub fn hits(&self, disturbance: usize) -> u64 {
-        self.lock()
+        let log = self.lock();
+        let hits = log
             .iter()
-            .filter(|(_, number, _)| *number == disturbance)
-            .count() as u64
+            .filter(|entry| entry.disturbance == disturbance && entry.part == Part::Moment);
+        hits.count() as u64
     }
 
-    /// Adds all entries to a narrative.
+    /// Adds all actions to a narrative.
     pub fn add_to(&self, narrative: &mut Narrative) {
-        for (at, _, what) in self.lock().iter() {
-            narrative.insert(*at, what.clone());
+        for entry in self.lock().iter().filter(|entry| entry.part == Part::Moment) {
+            narrative.insert(entry.at, entry.text.clone());
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Timestamp, usize, String)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Scheduled>> {
         self.0.lock()
     }
 }
@@ -87,10 +117,17 @@ pub async fn run<T>(disturbances: &[Disturbance], handles: &Handles, log: &Log, 
         match result {
             Ok(text) => {
                 fault("plan", &text);
-                // The rules of the cloud count their hits themselves.
-                if !matches!(disturbance, Disturbance::Cloud(_)) {
-                    log.add(handles.clock.now(), moment.disturbance, text);
-                }
+                let part = match disturbance {
+                    Disturbance::Cloud(_) if moment.ends => Part::Ends,
+                    Disturbance::Cloud(_) => Part::Begins,
+                    _ => Part::Moment,
+                };
+                log.add(Scheduled {
+                    at: handles.clock.now(),
+                    disturbance: moment.disturbance,
+                    text,
+                    part,
+                });
             }
             Err(error) => fault("plan", &format!("{disturbance} has no effect: {error}")),
         }

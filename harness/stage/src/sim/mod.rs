@@ -54,7 +54,7 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
                 .map(|stage| (stage, planted)),
             Err(error) => Err(error.into()),
         };
-        let (outcome, effects, hits) = match stage {
+        let (outcome, effects, hits, scheduled) = match stage {
             Ok((mut stage, _planted)) => {
                 let outcome = Box::pin(perform_within_limits(&mut stage, job, performer, &trace)).await;
                 let outcome = outcome.map(|mut outcome| {
@@ -73,9 +73,9 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
                     &stage.schedule,
                     |process| Some(stage.gate_of(process)),
                 );
-                (outcome, of_gate(&stage.mcm.group), hits)
+                (outcome, of_gate(&stage.mcm.group), hits, stage.schedule.all())
             }
-            Err(error) => (Err(error), Vec::new(), Vec::new()),
+            Err(error) => (Err(error), Vec::new(), Vec::new(), Vec::new()),
         };
         let summary = TraceSummary {
             hash: trace.hash(),
@@ -83,7 +83,14 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
         };
         let passed = outcome.as_ref().is_ok_and(ScenarioOutcome::is_clean);
         let logs = if passed { BTreeMap::new() } else { logs_of(&trace) };
+        let (entries, processes) = match !passed || job.record.is_some() {
+            true => (trace.entries(), trace.process_entries()),
+            false => (Vec::new(), Vec::new()),
+        };
         StageResult {
+            entries,
+            processes,
+            scheduled,
             trace: Some(summary),
             effects,
             writes: writes.as_ref().map(Writes::all).unwrap_or_default(),

@@ -1,0 +1,31 @@
+//! The record of a run: everything that was observed, as data, for reports and other programs.
+//!
+//! [`RunRecord`] is the format. A [`Recorder`] collects a record while the run is in progress and takes the causes of events
+//! from a trace, and [`read()`] parses a record of any origin. Everything here is pure: no file, no clock.
+
+mod causes;
+mod compare;
+mod counters;
+mod diff;
+mod draft;
+mod limits;
+mod model;
+mod read;
+mod recorder;
+mod redact;
+
+pub use self::causes::{TraceEntry, TraceEvent};
+pub use self::compare::{Comparison, compare};
+pub use self::limits::MOST_POINTS;
+pub use self::model::{
+    Actor, ActorKind, Causes, Check, CheckKind, CheckState, Counter, CounterStep, DisturbanceCount, Dropped, Meta,
+    Micros, Place, Point, RunRecord, Span, SpanClass, TraceHash, Verb, Verdict,
+};
+pub use self::read::{MOST_BYTES, ReadError, check_size, read};
+pub use self::recorder::{Program, Recorder, StageEvent, StageEventKind, Window};
+pub use self::redact::without_secrets;
+
+/// The name of the file with a record.
+pub const FILE: &str = "run.drydock.json";
+/// The version of the format that this version of the program writes. Programs refuse records of newer versions.
+pub const VERSION: u32 = 1;

@@ -1,0 +1,121 @@
+//! Reads a record of any origin.
+
+use serde::Deserialize;
+
+use crate::limits::MOST_POINTS;
+use crate::model::RunRecord;
+use crate::{FILE, VERSION};
+
+/// The maximum size of a record in bytes. A record with the maximum number of points, each with the largest change, is
+/// smaller.
+pub const MOST_BYTES: u64 = 128 << 20;
+
+/// Why a text is not a record that can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It is too large.
+    #[error("it has {bytes} bytes; a record has at most {MOST_BYTES}: it is not a {FILE}")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+    },
+    /// A newer program wrote it.
+    #[error(
+        "version: it has version {found}, and this program reads up to {VERSION}: use the drydock that wrote it, or a newer one"
+    )]
+    Newer {
+        /// Its version.
+        found: u64,
+    },
+    /// It is no record.
+    #[error("it is not a record: {source}; drydock writes records as {FILE}")]
+    NoRecord {
+        /// The cause.
+        source: serde_json::Error,
+    },
+    /// It ends too early.
+    #[error("it ends in the middle ({source}): it was not written or copied completely; run the scenario again")]
+    Truncated {
+        /// The cause.
+        source: serde_json::Error,
+    },
+    /// It has too many events.
+    #[error("points: it has {points} events; a record has at most {MOST_POINTS}")]
+    TooManyPoints {
+        /// Their number.
+        points: usize,
+    },
+    /// A number refers to an event that does not exist.
+    #[error("{field}: there is no event {number}")]
+    Dangling {
+        /// The field.
+        field: String,
+        /// The number.
+        number: u32,
+    },
+}
+
+/// The field that is read before all others.
+#[derive(Deserialize)]
+struct Head {
+    version: u64,
+}
+
+/// Parses a record.
+///
+/// # Errors
+/// See [`ReadError`].
+pub fn read(text: &[u8]) -> Result<RunRecord, ReadError> {
+    check_size(text.len() as u64)?;
+    let failed = |source: serde_json::Error| match source.is_eof() {
+        true => ReadError::Truncated { source },
+        false => ReadError::NoRecord { source },
+    };
+    let head: Head = serde_json::from_slice(text).map_err(failed)?;
+    if head.version > u64::from(VERSION) {
+        return Err(ReadError::Newer { found: head.version });
+    }
+    let record: RunRecord = serde_json::from_slice(text).map_err(failed)?;
+    if record.points.len() > MOST_POINTS {
+        return Err(ReadError::TooManyPoints {
+            points: record.points.len(),
+        });
+    }
+    check_references(&record)?;
+    Ok(record)
+}
+
+/// Checks the size of a record before it is read.
+///
+/// # Errors
+/// When it is too large.
+pub fn check_size(bytes: u64) -> Result<(), ReadError> {
+    match bytes > MOST_BYTES {
+        true => Err(ReadError::TooLarge { bytes }),
+        false => Ok(()),
+    }
+}
+
+/// Checks that every number of an event exists.
+fn check_references(record: &RunRecord) -> Result<(), ReadError> {
+    let numbers: std::collections::BTreeSet<u32> = record.points.iter().map(|point| point.number).collect();
+    let check = |number: Option<u32>, field: &dyn Fn() -> String| match number {
+        Some(number) if !numbers.contains(&number) => Err(ReadError::Dangling { field: field(), number }),
+        _ => Ok(()),
+    };
+    for (index, point) in record.points.iter().enumerate() {
+        check(point.cause, &|| format!("points[{index}].cause"))?;
+        check(point.previous, &|| format!("points[{index}].previous"))?;
+    }
+    for (index, span) in record.spans.iter().enumerate() {
+        check(span.cause, &|| format!("spans[{index}].cause"))?;
+    }
+    for (index, of) in record.checks.iter().enumerate() {
+        check(of.violated, &|| format!("checks[{index}].violated"))?;
+    }
+    check(record.meta.verdict.point, &|| "meta.verdict.point".to_owned())
+}
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The smallest record.
+fn record() -> Value {
+    json!({
+        "version": 1,
+        "meta": {
+            "drydock": "0.1.0", "scenario": "story", "stage": "sim", "seed": 1, "plan": "",
+            "started": "2030-01-01T00:00:00Z", "lasted": 0, "wallSeconds": 0.0,
+            "verdict": { "passed": true, "sentence": "It passed" }, "replay": "drydock run story", "causes": "unknown",
+        },
+        "actors": [], "spans": [], "points": [], "counters": [], "checks": [],
+    })
+}
+
+fn point(number: u32) -> Value {
+    json!({ "number": number, "at": 0, "actor": "scenario", "verb": "note", "summary": "x" })
+}
+
+fn error(record: &Value) -> String {
+    read(record.to_string().as_bytes()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_record_is_read_as_it_was_written() {
+    let mut text = record();
+    text["points"] = json!([point(1), point(2)]);
+    text["points"][1]["cause"] = json!(1);
+    let record = read(text.to_string().as_bytes()).unwrap();
+    assert_eq!(serde_json::to_value(&record).unwrap(), text);
+}
+
+#[test]
+fn a_record_of_a_newer_version_is_refused_even_if_its_fields_are_unknown() {
+    let message = error(&json!({ "version": 2, "run": {} }));
+    assert!(
+        message.contains("version: it has version 2") && message.contains("newer"),
+        "{message}"
+    );
+}
+
+#[rstest]
+#[case::at_half(2)]
+#[case::before_the_last_byte(1)]
+fn a_truncated_record_is_named_so(#[case] part: usize) {
+    let text = record().to_string();
+    let end = if part == 1 { text.len() - 1 } else { text.len() / part };
+    let error = read(&text.as_bytes()[..end]).unwrap_err();
+    assert!(matches!(error, ReadError::Truncated { .. }), "{error}");
+}
+
+#[test]
+fn another_file_is_not_a_record() {
+    let message = error(&json!({ "scenario": "story" }));
+    assert!(
+        message.contains("not a record") && message.contains("version"),
+        "{message}"
+    );
+    let mut text = record();
+    text["points"] = json!([{ "number": 1, "at": 0, "actor": "a", "verb": "sing", "summary": "" }]);
+    assert!(error(&text).contains("sing"));
+}
+
+#[test]
+fn too_large_records_are_refused() {
+    assert!(
+        check_size(2 << 30)
+            .unwrap_err()
+            .to_string()
+            .contains("2147483648 bytes")
+    );
+    let mut text = record();
+    text["points"] = (1..=MOST_POINTS as u32 + 1).map(point).collect();
+    assert!(error(&text).contains("points: it has 20001 events"));
+}
+
+#[test]
+fn a_reference_to_a_missing_event_is_refused_with_its_field() {
+    let mut text = record();
+    text["points"] = json!([point(1)]);
+    text["points"][0]["cause"] = json!(7);
+    assert_eq!(error(&text), "points[0].cause: there is no event 7");
+}

@@ -1,0 +1,73 @@
+//! `drydock diff`: compares the records of two runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use judge::evaluate::short;
+use record::{Point, RunRecord, compare};
+
+use super::output::say;
+use super::report::found;
+use super::{Ended, Outcome, Stop};
+use crate::report::record::read_from;
+
+/// Compares two runs event by event, and prints the first difference.
+///
+/// Times are not compared, and generated names only by the order of their first appearance. `drydock reports diff` compares
+/// the results, plans and narratives of two report folders.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  drydock diff .drydock/records/sim-lifecycle-1 .drydock/records/sim-lifecycle-2\n  drydock diff sim-lifecycle-1 sim-lifecycle-1.2\n\nExit status: 0 no difference, 1 a difference, 2 wrong usage"
+)]
+pub(super) struct DiffCommand {
+    /// A record, its folder, or the name of a report folder
+    #[arg(value_name = "A")]
+    one: PathBuf,
+    /// The other one
+    #[arg(value_name = "B")]
+    other: PathBuf,
+}
+
+impl DiffCommand {
+    pub(super) fn execute(self) -> Ended {
+        let read = |given: &PathBuf| -> Result<RunRecord, Stop> { Ok(read_from(&found(given)?)?) };
+        let (one, other) = (read(&self.one)?, read(&self.other)?);
+        for (name, record) in [("A", &one), ("B", &other)] {
+            let place = &record.meta.place;
+            let place = format!("{} on {} with seed {}", place.scenario, place.stage, place.seed);
+            say!(
+                "{name}: {place}, {} events. {}",
+                record.points.len(),
+                record.meta.verdict.sentence
+            );
+        }
+        let comparison = compare(&one, &other);
+        let Some((left, right)) = comparison.first else {
+            say!("no difference in {} events", comparison.agreed);
+            return Ok(Outcome::Passed);
+        };
+        say!();
+        say!("The runs have {} events in common. The last ones:", comparison.agreed);
+        for (point, _) in &comparison.common {
+            say!("    {}", line(Some(point)));
+        }
+        say!("The first difference:");
+        say!("  A {}", line(left));
+        say!("  B {}", line(right));
+        Ok(Outcome::Failed)
+    }
+}
+
+/// An event in one line.
+fn line(point: Option<&Point>) -> String {
+    match point {
+        None => "(no more events)".to_owned(),
+        Some(point) => format!(
+            "event {}, +{}: {}",
+            point.number,
+            short(Duration::from_micros(point.at.0)),
+            point.summary
+        ),
+    }
+}

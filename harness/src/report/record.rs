@@ -1,0 +1,150 @@
+//! Writes and reads the record of a run, and makes its HTML report.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use ::record::{FILE, Program, ReadError, Recorder, RunRecord, check_size, read, without_secrets};
+use clock::Clock;
+use scenario::job::Job;
+use scenario::result::RunResult;
+use stage::StageResult;
+
+use super::files::write_file;
+use super::trace;
+
+/// The file with the HTML report.
+pub const REPORT: &str = "report.html";
+/// The variables in which CI systems put the commit that is tested.
+const COMMITS: [&str; 2] = ["GITHUB_SHA", "CI_COMMIT_SHA"];
+
+/// What is known of a run that returned.
+#[derive(Debug)]
+pub struct Ran<'a> {
+    /// What the stage knows.
+    pub stage: &'a StageResult,
+    /// The record of the scenario; `None`: it did not start.
+    pub recorder: Option<Recorder>,
+}
+
+/// Why a record cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The folder contains no record.
+    #[error("{path} contains no {FILE}: give a report folder of a failed run, or run the scenario with --record")]
+    NoRecord {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The file is not a record.
+    #[error("{path}: {source}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: ReadError,
+    },
+}
+
+/// Writes the record and the report of a run that passed into its own folder below `folder`, and sets the field of the
+/// result that refers to it. The folder of an earlier run of the same job is reused.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn write_passed(folder: &Path, job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) -> io::Result<()> {
+    let folder = folder.join(job.report_name());
+    write(&folder, job, result, ran)?;
+    result.record = Some(folder);
+    Ok(())
+}
+
+/// Writes the record and the report of a run into a folder.
+pub(super) fn write(folder: &Path, job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Result<()> {
+    let record = complete(job, result, ran)?;
+    write_file(&folder.join(FILE), &serde_json::to_vec(&record)?)?;
+    write_file(&folder.join(REPORT), web::page(&record)?.as_bytes())
+}
+
+/// The complete record of a run.
+fn complete(job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Result<RunRecord> {
+    let (stage, recorder) = match ran {
+        Some(Ran { stage, recorder }) => (Some(stage), recorder),
+        None => (None, None),
+    };
+    // A run that did not start has no time of its own.
+    let mut recorder = recorder.unwrap_or_else(|| Recorder::new(Clock::wall().now()));
+    if let Some(stage) = stage {
+        recorder.add_stage_events(trace::stage_events(stage, &job.plan.disturbances));
+        if !stage.entries.is_empty() {
+            recorder.add_causes(&trace::entries(&stage.entries));
+        }
+    }
+    let plan = without_secrets(serde_json::to_value(&job.plan)?);
+    let plan = serde_saphyr::to_string(&plan).map_err(io::Error::other)?;
+    let program = Program {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: COMMITS.iter().find_map(|name| std::env::var(name).ok()),
+    };
+    Ok(recorder.finish(job, result, plan, program))
+}
+
+/// Reads a record: a file, or the one in a folder.
+///
+/// # Errors
+/// See [`RecordError`].
+pub fn read_from(path: &Path) -> Result<RunRecord, RecordError> {
+    let file = match path.is_dir() {
+        true => path.join(FILE),
+        false => path.to_owned(),
+    };
+    let cannot = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound if path.is_dir() => RecordError::NoRecord { path: path.to_owned() },
+        _ => RecordError::Read {
+            path: file.clone(),
+            source,
+        },
+    };
+    let invalid = |source| RecordError::Invalid {
+        path: file.clone(),
+        source,
+    };
+    let opened = File::open(&file).map_err(cannot)?;
+    check_size(opened.metadata().map_err(cannot)?.len()).map_err(invalid)?;
+    let mut text = Vec::new();
+    // The size of a pipe is not known in advance.
+    let limit = ::record::MOST_BYTES + 1;
+    opened.take(limit).read_to_end(&mut text).map_err(cannot)?;
+    read(&text).map_err(invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_record_and_a_file_of_another_kind_are_refused_with_the_fix() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = read_from(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("run the scenario with --record"), "{message}");
+        std::fs::write(folder.path().join(FILE), "{\"version\": 1, \"meta\": {").unwrap();
+        let message = read_from(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("ends in the middle"), "{message}");
+    }
+
+    #[test]
+    fn a_huge_file_is_refused_before_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("huge.json");
+        File::create(&path).unwrap().set_len(2 << 30).unwrap();
+        let message = read_from(&path).unwrap_err().to_string();
+        assert!(message.contains("2147483648 bytes"), "{message}");
+    }
+}

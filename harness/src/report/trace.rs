@@ -1,0 +1,168 @@
+//! Converts what a stage knows after a run to the entries and events of a record.
+
+use record::{StageEvent, StageEventKind, TraceEntry, TraceEvent, Window};
+use scenario::plan::Disturbance;
+use sim::{Entry, Event};
+use stage::StageResult;
+use stage::plan::schedule::Part;
+
+/// The entries of a trace that causes depend on.
+pub(super) fn entries(trace: &[Entry]) -> Vec<TraceEntry> {
+    let convert = |entry: &Entry| {
+        Some(TraceEntry {
+            number: entry.number,
+            at: entry.at,
+            process: entry.source.clone(),
+            event: event(entry.event())?,
+        })
+    };
+    trace.iter().filter_map(convert).collect()
+}
+
+fn event(event: Event<'_>) -> Option<TraceEvent> {
+    match event {
+        Event::Request {
+            verb,
+            path,
+            code: 200..300,
+            revision: Some(revision),
+        } if ["POST", "PUT", "PATCH", "DELETE"].contains(&verb) => {
+            let (plural, namespace, name) = object_of(path)?;
+            Some(TraceEvent::Write {
+                plural: plural.to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                revision,
+            })
+        }
+        Event::Delivery { object, revision } => {
+            let (kind, name) = object.split_once(' ')?;
+            Some(TraceEvent::Delivery {
+                kind: kind.to_owned(),
+                name: name.rsplit('/').next()?.to_owned(),
+                revision,
+            })
+        }
+        Event::CloudCall { operation } => Some(TraceEvent::Answer {
+            call: operation.to_owned(),
+        }),
+        _ => None,
+    }
+}
+
+/// The plural name of the kind, the namespace and the name in a path; the last two may be empty.
+fn object_of(path: &str) -> Option<(&str, &str, &str)> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let version = if parts.first() == Some(&"api") { 2 } else { 3 };
+    match parts.get(version..)? {
+        ["namespaces", namespace, plural, rest @ ..] => Some((plural, namespace, rest.first().unwrap_or(&""))),
+        [plural, rest @ ..] => Some((plural, "", rest.first().unwrap_or(&""))),
+        [] => None,
+    }
+}
+
+/// The starts and ends of processes, and the disturbances of the plan.
+pub(super) fn stage_events(stage: &StageResult, disturbances: &[Disturbance]) -> Vec<StageEvent> {
+    let mut events: Vec<StageEvent> = stage.processes.iter().filter_map(process_event).collect();
+    for scheduled in &stage.scheduled {
+        let rule = disturbances.get(scheduled.disturbance).and_then(Disturbance::rule);
+        let window = match scheduled.part {
+            Part::Moment => Window::Moment,
+            Part::Begins => Window::Begins,
+            Part::Ends => Window::Ends,
+        };
+        events.push(StageEvent {
+            number: None,
+            at: scheduled.at,
+            what: StageEventKind::Fault {
+                name: rule.unwrap_or(&scheduled.text).to_owned(),
+                text: scheduled.text.clone(),
+                window,
+            },
+        });
+    }
+    events.sort_by_key(|event| event.at);
+    events
+}
+
+/// The event of an entry about a process or about a fault that hits one.
+fn process_event(entry: &Entry) -> Option<StageEvent> {
+    let what = match entry.event() {
+        Event::Process(text) => StageEventKind::Process {
+            name: entry.source.clone(),
+            text: text.to_owned(),
+            runs: text.starts_with("started"),
+        },
+        Event::Fault { target, text } => fault(target, text)?,
+        _ => return None,
+    };
+    Some(StageEvent {
+        number: Some(entry.number),
+        at: entry.at,
+        what,
+    })
+}
+
+/// A fault of a process, or the hit of a rule of the API server. Steps and rules of the cloud are recorded by the engine.
+fn fault(target: &str, text: &str) -> Option<StageEventKind> {
+    let (name, window) = match text.rsplit_once(" by rule ") {
+        Some((_, rule)) => (rule.to_owned(), Window::Moment),
+        None if text.starts_with("pause ") => (format!("pause of {target}"), Window::Begins),
+        None if text == "goes on" => (format!("pause of {target}"), Window::Ends),
+        None if text.starts_with("crash ") => (format!("crash of {target}"), Window::Moment),
+        // A lag that ends by itself has no entry for its end.
+        None if text.starts_with("watches lag ") && text.contains(" for ") => {
+            (format!("lag of {target}"), Window::Moment)
+        }
+        None if text.starts_with("watches lag ") => (format!("lag of {target}"), Window::Begins),
+        None => return None,
+    };
+    Some(StageEventKind::Fault {
+        name,
+        text: format!("{target}: {text}"),
+        window,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("/api/v1/nodes", Some(("nodes", "", "")))]
+    #[case("/api/v1/nodes/a/status", Some(("nodes", "", "a")))]
+    #[case("/api/v1/namespaces/shop/pods/web-1/eviction", Some(("pods", "shop", "web-1")))]
+    #[case("/apis/machine.sapcloud.io/v1alpha1/namespaces/shop/machines/m-1", Some(("machines", "shop", "m-1")))]
+    #[case("/version", None)]
+    fn a_path_names_its_object(#[case] path: &str, #[case] expected: Option<(&str, &str, &str)>) {
+        assert_eq!(object_of(path), expected);
+    }
+
+    #[rstest]
+    #[case("fault", "mcm: crash before effect 3 (PATCH /x)", Some(("crash of mcm", Window::Moment)))]
+    #[case("fault", "mcm: pause from effect 2 for 30s", Some(("pause of mcm", Window::Begins)))]
+    #[case("fault", "mcm: goes on", Some(("pause of mcm", Window::Ends)))]
+    #[case("fault", "system:serviceaccount:drydock:mcm get leases x: partition refuse by rule cut-2", Some(("cut-2", Window::Moment)))]
+    #[case("fault", "plan: cloud fault slow is over", None)]
+    #[case("mcm", "cloud CreateMachine 0", None)]
+    fn faults_of_processes_have_a_name_and_a_window(
+        #[case] source: &str,
+        #[case] text: &str,
+        #[case] expected: Option<(&str, Window)>,
+    ) {
+        let entry = Entry {
+            number: 0,
+            at: Timestamp::UNIX_EPOCH,
+            source: source.to_owned(),
+            text: text.to_owned(),
+        };
+        let found = process_event(&entry).map(|event| match event.what {
+            StageEventKind::Fault { name, window, .. } => (name, window),
+            what @ StageEventKind::Process { .. } => panic!("{what:?}"),
+        });
+        assert_eq!(found, expected.map(|(name, window)| (name.to_owned(), window)));
+    }
+}

@@ -1,0 +1,123 @@
+// Charts of numbers over time, on the time axis of the timeline.
+
+import { byId, element, prepared } from "./dom.js";
+import { drawFaults, drawFolds } from "./draw.js";
+
+/** The space to the left of the time axis: the width of the labels of the timeline. */
+export const LEFT = 150;
+/** The space at both ends of the time axis, for the marks of the first and the last event. */
+const PADDING = 8;
+/** The height of a chart. */
+const CHART_HEIGHT = 48;
+/** The dashes of lines; the first one is solid. */
+const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [4, 4], [10, 4], [3, 6]];
+/** The variables of the style sheet for lines with a meaning, and for others. */
+const MEANINGS = { Running: "--good", "Ready nodes": "--good", answered: "--good", Pending: "--warn", Failed: "--bad", failed: "--bad", Unknown: "--bad", new: "--muted" };
+const OTHERS = ["--accent", "--text", "--muted"];
+
+/**
+ * The color and the dashes of a line.
+ * @param {any} counter
+ * @param {number} number
+ * @returns {{variable: string, dash: number[]}}
+ */
+function lineOf(counter, number) {
+  return { variable: MEANINGS[counter.name] ?? OTHERS[number % OTHERS.length], dash: DASHES[number % DASHES.length] };
+}
+
+/**
+ * The position of a place of the axis on a canvas of that width.
+ * @param {import("./state.js").State} state
+ * @param {number} width
+ * @returns {(place: number) => number}
+ */
+export function axisX(state, width) {
+  const inner = width - LEFT - 2 * PADDING;
+  return (place) => LEFT + PADDING + ((place - state.from) / (state.to - state.from)) * inner;
+}
+
+/**
+ * The part of the visible axis at a position, from 0 to 1.
+ * @param {number} x
+ * @param {number} width
+ * @returns {number}
+ */
+export function axisPart(x, width) {
+  return Math.min(1, Math.max(0, (x - LEFT - PADDING) / (width - LEFT - 2 * PADDING)));
+}
+
+/**
+ * Creates the charts of a record.
+ * @param {import("./state.js").State} state
+ * @param {import("./palette.js").Colors} colors
+ * @returns {() => void} draws them
+ */
+export function charts(state, colors) {
+  const parent = byId("charts");
+  /** @type {Map<string, any[]>} */
+  const byChart = new Map();
+  for (const counter of state.index.record.counters) {
+    if (!byChart.has(counter.chart)) byChart.set(counter.chart, []);
+    byChart.get(counter.chart).push(counter);
+  }
+  const drawings = [...byChart].map(([name, counters]) => {
+    const shown = counters.slice(0, DASHES.length);
+    const keys = shown.map((counter, number) => {
+      const key = element("span", { class: "key" }, counter.name);
+      const { variable, dash } = lineOf(counter, number);
+      key.style.setProperty("--color", `var(${variable})`);
+      key.style.setProperty("--dash", dash.length > 0 ? "dashed" : "solid");
+      return key;
+    });
+    const canvas = element("canvas", { height: CHART_HEIGHT });
+    const most = Math.max(1, ...shown.flatMap((counter) => counter.steps.map((step) => step.value)));
+    parent.append(element("figure", {}, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys), canvas));
+    return () => drawChart(canvas, shown, most, state, colors);
+  });
+  return () => drawings.forEach((draw) => draw());
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {any[]} counters
+ * @param {number} most
+ * @param {import("./state.js").State} state
+ * @param {import("./palette.js").Colors} colors
+ */
+function drawChart(canvas, counters, most, state, colors) {
+  const { context, width, height } = prepared(canvas, CHART_HEIGHT);
+  const inner = width - LEFT;
+  const x = axisX(state, width);
+  const y = (value) => height - 4 - (value / most) * (height - 10);
+  context.save();
+  context.beginPath();
+  context.rect(LEFT, 0, inner, height);
+  context.clip();
+  drawFaults(context, colors, state, x, LEFT, inner, height);
+  drawFolds(context, colors, state.scale, x, height, false);
+  counters.forEach((counter, number) => {
+    const { variable, dash } = lineOf(counter, number);
+    context.strokeStyle = colors.get(variable);
+    context.setLineDash(dash);
+    context.lineWidth = 1.6;
+    context.beginPath();
+    context.moveTo(x(0), y(0));
+    let value = 0;
+    for (const { at, value: next } of counter.steps) {
+      const step = x(state.scale.placeAfter(at));
+      context.lineTo(step, y(value));
+      context.lineTo(step, y(next));
+      value = next;
+    }
+    context.lineTo(x(1), y(value));
+    context.stroke();
+  });
+  context.restore();
+  context.fillStyle = colors.get("--muted");
+  context.font = "10.5px system-ui, sans-serif";
+  context.textBaseline = "top";
+  context.textAlign = "right";
+  context.fillText(String(most), LEFT - 6, 3);
+  context.fillText("0", LEFT - 6, height - 14);
+  context.textAlign = "left";
+}

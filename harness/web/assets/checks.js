@@ -1,0 +1,43 @@
+// The table of invariants and expectations.
+
+import { byId, element, fill, linkButton } from "./dom.js";
+import { relative } from "./text.js";
+
+/** The words of the states; the color only repeats them. */
+const WORDS = { held: "held", violated: "▲ violated", undecided: "undecided" };
+
+/**
+ * Shows the checks.
+ * @param {import("./state.js").State} state
+ */
+export function checks(state) {
+  const all = state.index.record.checks;
+  const box = byId("checks");
+  const row = (check) => {
+    const isIdle = check.evaluated === 0 && check.state === "held";
+    const violation = check.violated === undefined ? null : linkButton(`event ${check.violated}`, () => state.select(check.violated));
+    const times = check.first === undefined ? "" : `${relative(check.first)} to ${relative(check.last ?? check.first)}`;
+    return element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, check.name),
+      element("td", {}, check.statement),
+      element("td", {}, check.observed ?? ""),
+      element("td", { class: isIdle ? "state-none" : `state-${check.state}` }, isIdle ? "not evaluated" : WORDS[check.state]),
+      element("td", { class: "count" }, check.evaluated.toLocaleString("en")),
+      element("td", {}, times, violation ? " " : null, violation),
+    );
+  };
+  const head = (names) => element("thead", {}, element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name))));
+  const table = (names, rows) => element("div", { class: "wrap" }, element("table", {}, head(names), element("tbody", {}, ...rows)));
+  const expectations = all.filter((check) => check.kind === "expectation");
+  const invariants = all.filter((check) => check.kind === "invariant");
+  invariants.sort((one, other) => Number(other.state === "violated") - Number(one.state === "violated"));
+  fill(
+    box,
+    element("h2", {}, `Expectations (${expectations.length})`),
+    expectations.length > 0 ? table(["Step", "Expected", "Observed", "Result", "Evaluated", "When"], expectations.map(row)) : element("p", {}, "No expectation began."),
+    element("h2", {}, `Invariants (${invariants.length})`),
+    table(["Name", "Rule", "Observed", "Result", "Evaluated", "When"], invariants.map(row)),
+  );
+}

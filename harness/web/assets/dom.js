@@ -1,0 +1,67 @@
+// Creates elements. All texts of a record become text nodes: no text is ever parsed as HTML.
+
+/**
+ * @param {string} id
+ * @returns {any}
+ */
+export function byId(id) {
+  return document.getElementById(id);
+}
+
+/**
+ * An element with attributes, event handlers (`onclick`) and children.
+ * @param {string} tag
+ * @param {Object<string, any>} attributes
+ * @param {...(Node | string | null)} children
+ * @returns {any}
+ */
+export function element(tag, attributes, ...children) {
+  const created = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") created.addEventListener(name.slice(2), value);
+    else created.setAttribute(name, value === true ? "" : String(value));
+  }
+  created.append(...children.filter((child) => child !== null));
+  return created;
+}
+
+/**
+ * Replaces the children of an element.
+ * @param {Element} parent
+ * @param {...(Node | string | null)} children
+ */
+export function fill(parent, ...children) {
+  parent.replaceChildren(...children.filter((child) => child !== null));
+}
+
+/**
+ * A button that looks like a link.
+ * @param {string} text
+ * @param {() => void} action
+ * @returns {any}
+ */
+export function linkButton(text, action) {
+  return element("button", { class: "link", type: "button", onclick: action }, text);
+}
+
+/**
+ * Sizes a canvas for the screen, and returns its context in CSS pixels.
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} height
+ * @returns {{context: CanvasRenderingContext2D, width: number, height: number}}
+ */
+export function prepared(canvas, height) {
+  const scale = window.devicePixelRatio || 1;
+  const width = canvas.clientWidth || canvas.parentElement.clientWidth;
+  const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
+  if (canvas.width !== wide || canvas.height !== high) {
+    canvas.width = wide;
+    canvas.height = high;
+    canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return { context, width, height };
+}

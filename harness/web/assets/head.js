@@ -1,0 +1,68 @@
+// The head of the page: the verdict, the command that repeats the run, the plan, and what is not part of the record.
+
+import { byId, element, fill } from "./dom.js";
+import { counted, duration } from "./text.js";
+
+/**
+ * @param {import("./record.js").Index} index
+ */
+export function head(index) {
+  const { meta, dropped = [] } = index.record;
+  const { verdict } = meta;
+  const state = element("span", { class: `badge ${verdict.passed ? "pass" : "fail"}` }, verdict.passed ? "PASSED" : "FAILED");
+  const copied = element("span", { role: "status" });
+  const copy = element("button", { type: "button", onclick: () => copyText(meta.replay, copied) }, "Copy");
+  const machines = [...index.actors.values()].filter((actor) => actor.kind === "machine").length;
+  const facts = [
+    ["Scenario", meta.scenario],
+    ["Stage", meta.target ? `${meta.stage} with ${meta.target}` : meta.stage],
+    ["Seed", String(meta.seed)],
+    ["Lasted", `${duration(meta.lasted)}, ${duration(meta.wallSeconds * 1e6)} by the wall clock`],
+    ["Events", counted(index.points.length, "event")],
+    ["Machines", counted(machines, "machine")],
+    ["Faults", counted(index.faults.length, "fault window")],
+    meta.mutant ? ["Planted defect", meta.mutant] : null,
+    meta.controller ? ["Controller", meta.controller] : null,
+    meta.commit ? ["Commit", meta.commit] : null,
+    meta.trace ? ["Trace", meta.trace.hash.slice(0, 12)] : null,
+  ];
+  const missing = dropped.map((kind) => `${kind.count.toLocaleString("en")} ${kind.what}`);
+  fill(
+    byId("head"),
+    element("h1", { class: "verdict" }, state, element("span", {}, verdict.sentence)),
+    meta.about ? element("p", { class: "facts" }, meta.about) : null,
+    element("div", { class: "facts" }, ...facts.filter(Boolean).map(([name, value]) => element("span", {}, `${name} `, element("b", {}, value)))),
+    element("div", { class: "replay" }, element("span", {}, "Replay"), element("code", { id: "replay", tabindex: 0 }, meta.replay), copy, copied),
+    disturbances(meta.disturbances ?? []),
+    element("details", {}, element("summary", {}, "Plan"), element("pre", { class: "plan", tabindex: 0 }, meta.plan)),
+    missing.length > 0 ? element("p", { class: "note" }, `Not part of the record: ${missing.join("; ")}.`) : null,
+  );
+}
+
+/**
+ * The disturbances of the plan, with their hits.
+ * @param {{what: string, hits: number}[]} all
+ * @returns {any}
+ */
+function disturbances(all) {
+  if (all.length === 0) return null;
+  const hit = all.filter((one) => one.hits > 0).length;
+  const items = all.map((one) => element("li", {}, `${one.what} (${counted(one.hits, "hit")})`));
+  return element("details", {}, element("summary", {}, `${counted(all.length, "disturbance")}, ${hit} with hits`), element("ul", {}, ...items));
+}
+
+/**
+ * Copies a text, also where the page has no access to the clipboard.
+ * @param {string} text
+ * @param {Element} status
+ */
+async function copyText(text, status) {
+  try {
+    await navigator.clipboard.writeText(text);
+    status.textContent = "copied";
+  } catch {
+    getSelection().selectAllChildren(byId("replay"));
+    const done = document.execCommand("copy");
+    status.textContent = done ? "copied" : "selected: press Ctrl+C";
+  }
+}

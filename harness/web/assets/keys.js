@@ -1,0 +1,83 @@
+// The keyboard: every view is reached without a pointer.
+
+import { byId, element, fill } from "./dom.js";
+
+/** The keys and what they do, as the help shows them. */
+const KEYS = [
+  ["A D or ← →", "move in time"],
+  ["W S or + −", "zoom in and out"],
+  ["f", "show the whole run"],
+  ["] and [", "next and previous violation"],
+  ["j k or ↓ ↑", "next and previous event"],
+  ["c", "the cause of the selected event"],
+  ["/", "search"],
+  ["g", "fold or unfold idle time"],
+  ["Esc", "clear the selection or the search"],
+  ["?", "this help"],
+];
+
+/**
+ * Selects the next event of a list after the selected one, or the previous one.
+ * @param {import("./state.js").State} state
+ * @param {import("./record.js").Point[]} points
+ * @param {number} direction
+ */
+function step(state, points, direction) {
+  const selected = state.selected;
+  const candidates = direction > 0 ? points : [...points].reverse();
+  const next = candidates.find((point) => selected === null || (point.number - selected) * direction > 0);
+  if (next) state.select(next.number);
+}
+
+/**
+ * @param {import("./state.js").State} state
+ */
+export function keys(state) {
+  const help = byId("help");
+  fill(
+    help,
+    element("b", {}, "Keys"),
+    element("dl", {}, ...KEYS.flatMap(([key, text]) => [element("dt", {}, key), element("dd", {}, text)])),
+    element("p", {}, "Search: words, or verb:, actor:, by:, object:, code:, fault:, step:, is:violation, is:failed. A minus excludes. In the timeline, Ctrl and the wheel zoom; in the overview, drag."),
+    element("button", { type: "button", onclick: () => help.close() }, "Close"),
+  );
+  const actions = {
+    a: () => state.pan(-0.2),
+    ArrowLeft: () => state.pan(-0.2),
+    d: () => state.pan(0.2),
+    ArrowRight: () => state.pan(0.2),
+    w: () => state.zoom(1 / 1.5, 0.5),
+    "+": () => state.zoom(1 / 1.5, 0.5),
+    s: () => state.zoom(1.5, 0.5),
+    "-": () => state.zoom(1.5, 0.5),
+    f: () => state.show(0, 1),
+    "]": () => step(state, state.index.violations, 1),
+    "[": () => step(state, state.index.violations, -1),
+    j: () => step(state, state.visible, 1),
+    ArrowDown: () => step(state, state.visible, 1),
+    k: () => step(state, state.visible, -1),
+    ArrowUp: () => step(state, state.visible, -1),
+    c: () => {
+      const cause = state.index.byNumber.get(state.selected)?.cause;
+      if (cause !== undefined) state.select(cause);
+    },
+    "/": () => byId("search").focus(),
+    g: () => state.fold(!state.folded),
+    "?": () => help.showModal(),
+    Escape: () => (state.selected !== null ? state.select(null) : state.find("")),
+  };
+  document.addEventListener("keydown", (event) => {
+    const { target } = event;
+    if (event.ctrlKey || event.metaKey || event.altKey || help.open || !(target instanceof HTMLElement)) return;
+    if (target.matches("input, textarea, select")) {
+      if (event.key === "Escape") target.blur();
+      return;
+    }
+    // Elements that scroll keep their arrow keys.
+    if (event.key.startsWith("Arrow") && target.matches("pre, details *, .detail *")) return;
+    const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}
