@@ -11,14 +11,14 @@ use super::annotations::{is_paused, is_skipped, must_remediate};
 use super::breaker::{Allowance, allowance};
 use super::conditions::{EVALUATED, MachineConditions, PAUSED, REMEDIATION_ALLOWED, is_with_owner};
 use super::evaluate::{Health, evaluate};
+use super::events::{ignored_cluster_name, marked, warning, without_owner};
 use super::judged::{Judged, WITH_OWNER};
-use super::outcome::{About, Action, Outcome, Plan, Remediated, Remediator, State};
+use super::outcome::{Action, Outcome, Plan, Remediated, Remediator, State};
 use super::policy::{Policy, Remediation};
 use super::problem::PolicyError;
 use super::requests::{self, InHand, Step};
 use super::status::{Draft, number, stamp};
 use super::view::{Connection, RequestView, Settings, View};
-use crate::event::EventType;
 use crate::ownership::controller;
 
 /// Whether a decision needs the requests to other controllers, and the templates.
@@ -56,15 +56,6 @@ fn written(draft: Draft, events: Vec<Action>) -> Plan {
     }
 }
 
-fn warning(reason: &'static str, message: String) -> Action {
-    Action::RecordEvent {
-        about: About::Check,
-        type_: EventType::Warning,
-        reason,
-        message,
-    }
-}
-
 fn invalid(mut draft: Draft, errors: &[PolicyError]) -> Plan {
     let texts: Vec<String> = errors.iter().map(PolicyError::to_string).collect();
     let message = texts.join("; ");
@@ -77,12 +68,13 @@ fn invalid(mut draft: Draft, errors: &[PolicyError]) -> Plan {
     );
     let changed = draft.condition(EVALUATED, false, "InvalidSpec", &message);
     let event = changed.then(|| warning("InvalidSpec", message));
+    let event = event.into_iter().chain(ignored_cluster_name(draft.check()));
     Plan {
         outcome: Outcome {
             short_circuited: true,
             ..Outcome::default()
         },
-        ..written(draft, event.into_iter().collect())
+        ..written(draft, event.collect())
     }
 }
 
@@ -92,7 +84,8 @@ fn unreachable(mut draft: Draft, since: Timestamp) -> Plan {
         stamp(since).0
     );
     draft.condition(EVALUATED, false, "TargetUnreachable", &message);
-    written(draft, Vec::new())
+    let events = ignored_cluster_name(draft.check()).into_iter().collect();
+    written(draft, events)
 }
 
 /// One pass over the machines of a valid check.
@@ -156,7 +149,7 @@ impl<'a> Pass<'a> {
             expected.saturating_sub(healthy),
             self.settings.exclusive_limit,
         );
-        let mut events = Vec::new();
+        let mut events: Vec<Action> = ignored_cluster_name(&self.view.check).into_iter().collect();
         let may_request = self.remediation_allowed(&mut draft, &answer, &mut events);
         self.choose(may_request);
         let machines = self.machine_actions();
@@ -232,13 +225,13 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// When this process has observed the machines for long enough; `None`: it has. Before a process starts, an outage may
-    /// have hidden that machines recovered.
+    /// When this process has observed the machines for long enough; `None`: it has. An outage, or the time before a process
+    /// starts, may have hidden that machines recovered.
     fn observed_enough_at(&self) -> Option<Timestamp> {
-        let Connection::Up { since, .. } = self.view.connection else {
+        let Connection::Up { since, after_outage } = self.view.connection else {
             return None;
         };
-        let until = since?.checked_add(self.settings.outage_grace).ok()?;
+        let until = since.max(after_outage)?.checked_add(self.settings.outage_grace).ok()?;
         (until > self.now && !defect!(OutageIsCharged)).then_some(until)
     }
 
@@ -322,7 +315,7 @@ impl<'a> Pass<'a> {
     fn machine_actions(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
         let mut events = Vec::new();
-        let check = name_of(&self.view.check);
+        let check = &self.view.check;
         let external = self.policy.remediation != Remediation::Owner;
         for one in &mut self.judged {
             let machine = &one.target.machine;
@@ -343,12 +336,7 @@ impl<'a> Pass<'a> {
                 }
                 Health::Unhealthy { reason, message, .. } => {
                     if conditions.status(keys::HEALTH_CHECK_SUCCEEDED) != Some("False") {
-                        events.push(marked(
-                            one.target.name(),
-                            &check,
-                            machine.metadata.namespace.as_deref(),
-                            reason,
-                        ));
+                        events.push(marked(one.target.name(), check, reason));
                     }
                     conditions.set(keys::HEALTH_CHECK_SUCCEEDED, false, reason, message);
                     if one.asks_owner {
@@ -469,29 +457,3 @@ const TOO_MANY: &str = "TooManyUnhealthy";
 const OVERLAPPING: &str = "OverlappingMachineHealthCheck";
 /// How many machines a message names.
 const LISTED: usize = 10;
-
-fn name_of(check: &MachineHealthCheck) -> String {
-    let namespace = check.metadata.namespace.as_deref().unwrap_or_default();
-    format!("{namespace}/{}", check.metadata.name.as_deref().unwrap_or_default())
-}
-
-fn marked(machine: &str, check: &str, namespace: Option<&str>, reason: &str) -> Action {
-    Action::RecordEvent {
-        about: About::Machine(machine.to_owned()),
-        type_: EventType::Normal,
-        reason: "MachineMarkedUnhealthy",
-        message: format!(
-            "Machine {}/{machine} has been marked as unhealthy by {check}: {reason}",
-            namespace.unwrap_or_default()
-        ),
-    }
-}
-
-fn without_owner(machine: &str) -> Action {
-    Action::RecordEvent {
-        about: About::Machine(machine.to_owned()),
-        type_: EventType::Warning,
-        reason: "NoOwner",
-        message: "The machine is unhealthy and no MachineSet controls it, so it is not replaced".to_owned(),
-    }
-}

@@ -9,7 +9,7 @@ use mcm_api::{GoDuration, MachineStatus, Operation, Phase, State, keys};
 
 use super::defects;
 use super::pass::Pass;
-use super::{Action, MachinePatch, Metric, NodeView, Plan, Reason, Sibling, creation, in_place, token};
+use super::{Action, MachinePatch, Metric, NodeView, Plan, Reason, Sibling, creation, in_place, remediation, token};
 use crate::event::EventType;
 
 /// The health check of a machine with a label `node` and a phase; `None`: nothing to do.
@@ -54,7 +54,7 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
         conditions: with_reserved(&pass.machine().status, conditions),
         ..pass.machine().status.clone()
     };
-    if judged && problems.is_empty() && !running && !must_wait {
+    if judged && problems.is_empty() && !running && !must_wait && !remediation::stays_failed(pass) {
         return Some(healthy(pass, copied));
     }
     // An updated machine whose node has not become healthy would otherwise wait forever.
