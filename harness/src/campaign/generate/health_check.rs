@@ -124,6 +124,10 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span): (u64, 
         (SETTLED, span),
         &mut seed.stream("owners"),
     ));
+    let mut rollouts = seed.stream("rollouts");
+    if rollouts.chance(0.2) {
+        user_actions.extend(machine_actions::during_rollout(failures, (SETTLED, span), &mut rollouts));
+    }
     user_actions.sort_by_key(|(at, _)| *at);
     let end = user_actions.last().map_or(span, |(at, _)| span.max(*at + 1));
     let wanted = user_actions.iter().rev().find_map(|(_, step)| scaled_to(step));

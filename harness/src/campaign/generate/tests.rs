@@ -76,7 +76,12 @@ fn every_fault_ends() {
 
 /// Plans of the suite `preservation` in YAML.
 fn preservations() -> Vec<String> {
-    let suite = crate::campaign::suite::find(PRESERVATION).unwrap();
+    plans_of(PRESERVATION)
+}
+
+/// 200 plans of a suite in YAML.
+fn plans_of(suite: &str) -> Vec<String> {
+    let suite = crate::campaign::suite::find(suite).unwrap();
     let plans = (0..200).map(|seed| plan(suite, seed, None).to_yaml().unwrap());
     plans.collect()
 }
@@ -123,4 +128,32 @@ fn a_plan_with_a_standalone_set_has_no_rollout_and_no_cluster_autoscaler() {
             assert!(!plan.contains(word), "{word}: {plan}");
         }
     }
+}
+
+#[rstest]
+#[case::flat_conditions("  unhealthyConditions:", 80..150)]
+#[case::nested_conditions("unhealthyNodeConditions:", 50..120)]
+#[case::phases("type: Phase=", 60..120)]
+#[case::a_flat_startup_timeout("nodeStartupTimeout:", 40..110)]
+#[case::a_nested_startup_timeout("nodeStartupTimeoutSeconds:", 25..80)]
+#[case::a_flat_limit("maxUnhealthy: \\d|maxUnhealthy: .\\d", 0..201)]
+#[case::a_range("unhealthyRange: \"[", 0..201)]
+#[case::a_nested_limit("unhealthyLessThanOrEqualTo: ", 20..120)]
+#[case::a_nested_range("unhealthyInRange: ", 10..120)]
+#[case::a_template("remediationTemplate:", 20..120)]
+#[case::a_nested_template("templateRef:", 0..201)]
+#[case::templates_in_order("escalatingRemediations:", 0..201)]
+#[case::a_limit_in_flight("maxInFlight:", 60..180)]
+#[case::a_paused_check("kind: MachineHealthCheck\n    name: workers\n    annotations", 0..201)]
+#[case::an_excluded_machine("skip-remediation", 15..120)]
+#[case::a_requested_remediation("remediate-machine", 15..140)]
+#[case::annotations_of_cluster_api("cluster.x-k8s.io/", 15..150)]
+#[case::two_checks("name: others", 8..50)]
+#[case::an_outage("name: outage", 10..60)]
+#[case::a_process_of_its_own("healthChecks: separate", 25..80)]
+#[case::the_exclusive_limit("healthChecks: exclusive", 10..50)]
+#[case::a_check_alone("disableHealthTimeout: true", 50..110)]
+fn every_kind_of_health_check_is_drawn(#[case] word: &str, #[case] seeds: std::ops::Range<usize>) {
+    let with_it = plans_of(HEALTH_CHECK).iter().filter(|plan| plan.contains(word)).count();
+    assert!(seeds.contains(&with_it), "{word} in {with_it} of 200 plans");
 }

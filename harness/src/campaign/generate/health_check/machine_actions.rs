@@ -7,8 +7,10 @@ use clock::Stream;
 use mcm_api::keys;
 use scenario::step::deferred_target::{Request, UserAction};
 use scenario::step::{KubeletAction, VmAction};
+use serde_json::json;
 
 use super::{MINUTE, UserActions, deferred};
+use crate::campaign::generate::rollout::{self, CLASSES};
 
 /// Which failures a world has.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +72,22 @@ pub(super) fn wave(replicas: u64, failures: Failures, (from, span): (u64, u64), 
             let at = first + MINUTE + lasts + waves.below(4 * MINUTE);
             user_actions.push((at, deferred(&called, nth, recovers)));
         }
+    }
+    user_actions
+}
+
+/// A user requests the remediation of a machine shortly after the template of its deployment has changed.
+pub(super) fn during_rollout(failures: Failures, (from, span): (u64, u64), stream: &mut Stream) -> UserActions {
+    let at = from + stream.below(span - from);
+    let class = CLASSES[1 + usize::from(stream.chance(0.5))];
+    let change = json!({ "template": { "spec": { "class": { "name": class } } } });
+    let mut user_actions = vec![(at, rollout::spec(change))];
+    let nth = stream.below(8);
+    let mut then = |at: u64, user_action: UserAction| user_actions.push((at, deferred("rolled", nth, user_action)));
+    annotated(at + 1 + stream.below(15), REQUESTS, stream, &mut then);
+    if !failures.external {
+        // The user does not withdraw the request.
+        user_actions.pop();
     }
     user_actions
 }
