@@ -78,7 +78,11 @@ fn recovers_in_time() -> Scenario {
         .step(kubelet("md-a-1", KubeletAction::Stop))
         .eventually(
             acting(),
-            all([healthy(2, 1), check_status("unhealthy/0/reason", "Pending")]),
+            all([
+                healthy(2, 1),
+                check_status("unhealthy/0/reason", "Pending"),
+                phase("md-a-1", Phase::Unknown),
+            ]),
         )
         .step(kubelet("md-a-1", KubeletAction::Start))
         .eventually(2 * slack(), recovered(2))

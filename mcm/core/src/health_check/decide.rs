@@ -47,11 +47,12 @@ pub fn decide(view: &View, policy: Result<&Policy, &[PolicyError]>, settings: &S
     }
 }
 
-/// A plan that writes the status if it changed, and records events.
-fn written(draft: Draft, events: Vec<Action>) -> Plan {
+/// A plan that records warnings, and writes the status if it changed. A process that dies in between repeats a warning
+/// instead of losing it.
+fn written(draft: Draft, warnings: Vec<Action>) -> Plan {
     let status = draft.changed().map(|status| Action::WriteStatus(Box::new(status)));
     Plan {
-        actions: status.into_iter().chain(events).collect(),
+        actions: warnings.into_iter().chain(status).collect(),
         ..Plan::default()
     }
 }
@@ -152,7 +153,7 @@ impl<'a> Pass<'a> {
         let mut events: Vec<Action> = ignored_cluster_name(&self.view.check).into_iter().collect();
         let may_request = self.remediation_allowed(&mut draft, &answer, &mut events);
         self.choose(may_request);
-        let machines = self.machine_actions();
+        let machines = self.machine_actions(&mut events);
         let kept_entries = self.entries();
         let strays: Vec<Action> = self.stray_actions();
         draft.status.remediations = kept_entries;
@@ -165,7 +166,9 @@ impl<'a> Pass<'a> {
         let wake = self.wake(&draft, may_request);
         let outcome = self.outcome(!answer.allowed);
         let status = draft.changed().map(|status| Action::WriteStatus(Box::new(status)));
-        let actions = status.into_iter().chain(machines).chain(strays).chain(events);
+        let writes = status.into_iter().chain(machines).chain(strays);
+        // A process that dies in between repeats a warning instead of losing it.
+        let actions = events.into_iter().chain(writes);
         Plan {
             actions: actions.collect(),
             wake,
@@ -311,8 +314,8 @@ impl<'a> Pass<'a> {
         order
     }
 
-    /// The writes of machines, then their requests.
-    fn machine_actions(&mut self) -> Vec<Action> {
+    /// The writes of machines, then their requests and events.
+    fn machine_actions(&mut self, warnings: &mut Vec<Action>) -> Vec<Action> {
         let mut actions = Vec::new();
         let mut events = Vec::new();
         let check = &self.view.check;
@@ -343,7 +346,7 @@ impl<'a> Pass<'a> {
                         conditions.set(keys::OWNER_REMEDIATED, false, requests::WAITING, "");
                         remediated = Some(Remediated::Requested(Remediator::Owner));
                         if controller(&machine.metadata).is_none() {
-                            events.push(without_owner(one.target.name()));
+                            warnings.push(without_owner(one.target.name()));
                         }
                     }
                     if let Some((reason, message)) = &one.step.condition {
