@@ -10,7 +10,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::super::{
-    About, Action, Connection, Plan, Request, RequestKind, RequestView, Settings, Target, TemplateView, View, decide,
+    Action, Connection, Plan, Request, RequestKind, RequestView, Settings, Target, TemplateView, View, decide,
     normalize,
 };
 use super::{ago, annotated, check, later, machine, now, target, with, without_node};
@@ -125,17 +125,26 @@ fn the_owner_of_an_unhealthy_machine_is_asked() {
 }
 
 /// The order in which actions are performed: records of requests first, events last.
+/// The order of a plan: warnings, the status, machines, and events about them.
 #[test]
-fn the_status_is_written_before_machines_and_events_follow() {
-    let plan = plan(&view(check(json!({})), vec![down("m-2")]));
-    assert!(matches!(plan.actions.first(), Some(Action::WriteStatus(_))));
-    assert!(matches!(
-        plan.actions.last(),
-        Some(Action::RecordEvent {
-            about: About::Machine(_),
-            ..
+fn warnings_come_before_the_status_and_events_about_machines_last() {
+    let named = json!({ "clusterName": "shoot" });
+    let standalone = with(machine("m-2"), "/metadata/ownerReferences", json!([]));
+    let plan = plan(&view(check(named), vec![target(standalone, &[("Ready", "Unknown", 400)])]));
+    let kinds: Vec<&str> = plan
+        .actions
+        .iter()
+        .map(|action| match action {
+            Action::RecordEvent { reason, .. } => reason,
+            Action::WriteStatus(_) => "status",
+            Action::WriteConditions { .. } => "machine",
+            Action::CreateRequest { .. } | Action::DeleteRequest { .. } => "request",
         })
-    ));
+        .collect();
+    assert_eq!(
+        kinds,
+        ["ClusterNameIgnored", "NoOwner", "status", "machine", "MachineMarkedUnhealthy"]
+    );
 }
 
 #[test]
