@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use mcm_api::{Machine, MachineHealthCheck};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::process::Command;
 
 use crate::figures::Figures;
@@ -135,7 +135,7 @@ impl<'a> World<'a> {
         let evaluated = async {
             loop {
                 let check = serde_json::to_value(self.checks.get(CHECK).await?)?;
-                if check["status"]["currentHealthy"] == Value::from(machines) {
+                if check["status"]["currentHealthy"] == machines {
                     return anyhow::Ok(());
                 }
                 self.clock.sleep(PROBE).await;

@@ -2,8 +2,8 @@
 
 use mcm_api::{Phase, keys};
 use scenario::builder::{
-    all, annotate, any, boot_delay, delete_machine, health_timeout, kubelet, machine_gone, mcm, not, patch_spec, phase, refused_to, seconds,
-    slack, wait,
+    all, annotate, any, boot_delay, delete_machine, health_timeout, kubelet, machine_gone, mcm, not, patch_spec, phase,
+    refused_to, seconds, slack, wait,
 };
 use scenario::step::{KubeletAction, ProcessAction};
 use scenario::{HealthChecks, Scenario, StageKind};

@@ -171,7 +171,7 @@ pub fn scenarios() -> Vec<Scenario> {
         .collect()
 }
 
-/// Scenarios of health checks that judge no heartbeats, in the order of their duration.
+/// Scenarios of health checks that judge no heartbeats.
 const ON_REAL_SERVERS: [&str; 10] = [
     "health_check_annotations",
     "health_check_node_deleted",

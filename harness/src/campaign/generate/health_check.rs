@@ -126,7 +126,11 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span): (u64, 
     ));
     let mut rollouts = seed.stream("rollouts");
     if rollouts.chance(0.2) {
-        user_actions.extend(machine_actions::during_rollout(failures, (SETTLED, span), &mut rollouts));
+        user_actions.extend(machine_actions::during_rollout(
+            failures,
+            (SETTLED, span),
+            &mut rollouts,
+        ));
     }
     user_actions.sort_by_key(|(at, _)| *at);
     let end = user_actions.last().map_or(span, |(at, _)| span.max(*at + 1));

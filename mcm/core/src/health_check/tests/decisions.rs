@@ -130,7 +130,10 @@ fn the_owner_of_an_unhealthy_machine_is_asked() {
 fn warnings_come_before_the_status_and_events_about_machines_last() {
     let named = json!({ "clusterName": "shoot" });
     let standalone = with(machine("m-2"), "/metadata/ownerReferences", json!([]));
-    let plan = plan(&view(check(named), vec![target(standalone, &[("Ready", "Unknown", 400)])]));
+    let plan = plan(&view(
+        check(named),
+        vec![target(standalone, &[("Ready", "Unknown", 400)])],
+    ));
     let kinds: Vec<&str> = plan
         .actions
         .iter()
@@ -143,7 +146,13 @@ fn warnings_come_before_the_status_and_events_about_machines_last() {
         .collect();
     assert_eq!(
         kinds,
-        ["ClusterNameIgnored", "NoOwner", "status", "machine", "MachineMarkedUnhealthy"]
+        [
+            "ClusterNameIgnored",
+            "NoOwner",
+            "status",
+            "machine",
+            "MachineMarkedUnhealthy"
+        ]
     );
 }
 
