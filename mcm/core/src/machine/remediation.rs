@@ -56,13 +56,6 @@ pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     ))
 }
 
-/// Whether the machine stays Failed although its node may be healthy: its replacement is requested and not withdrawn.
-pub(super) fn stays_failed(pass: &Pass) -> bool {
-    let machine = pass.machine();
-    let is_owned = crate::ownership::controller(&machine.metadata).is_some();
-    pass.phase() == Some(&Phase::Failed) && is_owned && machine.status.is_remediation_requested()
-}
-
 /// Adds the progress to the status that the plan writes; a plan that does nothing else writes it alone.
 pub(super) fn report(pass: &Pass, mut plan: Plan) -> Plan {
     let machine = pass.machine();
