@@ -220,7 +220,13 @@ async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) 
     let mut serving = pin!(serving);
     let reached = async {
         let clusters = mcm::from_options(&options).await?;
-        mcm::check_clusters(&clusters.control, clusters.target.as_ref(), &clock).await?;
+        mcm::check_clusters(
+            &clusters.control,
+            clusters.target.as_ref(),
+            &options.controllers,
+            &clock,
+        )
+        .await?;
         match options.driver_listen {
             // Drivers may register at any time; until then the machines of their classes report that there is none.
             Some(_) => {}

@@ -283,13 +283,29 @@ impl TestServer {
     }
 
     /// Performs a request of another client synchronously; returns `None` if the object is absent.
+    /// Why the server refuses an object that another client creates.
+    pub(crate) fn refusal(&self, collection: &str, object: &Value) -> String {
+        let (status, body) = self.response(&Method::POST, collection, object);
+        assert!(status.is_client_error(), "{collection}: {body}");
+        body["message"].as_str().unwrap_or_default().to_owned()
+    }
+
     fn request(&self, method: Method, path: &str, body: &Value) -> Option<Value> {
+        let (status, body) = self.response(&method, path, body);
+        if status == http::StatusCode::NOT_FOUND {
+            return None;
+        }
+        assert!(status.is_success(), "{method} {path}: {body}");
+        Some(body)
+    }
+
+    fn response(&self, method: &Method, path: &str, body: &Value) -> (http::StatusCode, Value) {
         let bytes = if body.is_null() {
             Bytes::new()
         } else {
             Bytes::from(body.to_string())
         };
-        let request = Request::builder().method(&method).uri(path);
+        let request = Request::builder().method(method).uri(path);
         let request = request.header("content-type", "application/json").body(bytes).unwrap();
         let admin = Identity::admin();
         let response = async {
@@ -298,12 +314,7 @@ impl TestServer {
             (status, response.into_body().collect().await.unwrap().to_bytes())
         };
         let (status, body) = response.now_or_never().unwrap();
-        if status == http::StatusCode::NOT_FOUND {
-            return None;
-        }
-        let body: Value = serde_json::from_slice(&body).unwrap();
-        assert!(status.is_success(), "{method} {path}: {body}");
-        Some(body)
+        (status, serde_json::from_slice(&body).unwrap())
     }
 }
 

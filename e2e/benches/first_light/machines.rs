@@ -251,14 +251,15 @@ fn configuration(latency: Duration) -> String {
     )
 }
 
-fn flag(name: &str, value: &Path) -> std::ffi::OsString {
+/// A flag with a path.
+pub fn flag(name: &str, value: &Path) -> std::ffi::OsString {
     let mut flag = std::ffi::OsString::from(name);
     flag.push(value);
     flag
 }
 
 /// A program, built in the same profile as this one.
-fn beside(name: &str) -> Result<PathBuf> {
+pub fn beside(name: &str) -> Result<PathBuf> {
     let path = Path::new(DRYDOCK).with_file_name(name);
     ensure!(
         path.is_file(),

@@ -10,6 +10,7 @@ use scenario::step::KubeletAction;
 use serde_json::json;
 
 use super::joining;
+use crate::regressions::external_remediation::full_disk;
 use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, check_status, checked, checked_pool, failed, healthy, machine_reason,
     not_ready, passed, recovered, requested,
@@ -77,7 +78,11 @@ fn recovers_in_time() -> Scenario {
         .step(kubelet("md-a-1", KubeletAction::Stop))
         .eventually(
             acting(),
-            all([healthy(2, 1), check_status("unhealthy/0/reason", "Pending")]),
+            all([
+                healthy(2, 1),
+                check_status("unhealthy/0/reason", "Pending"),
+                phase("md-a-1", Phase::Unknown),
+            ]),
         )
         .step(kubelet("md-a-1", KubeletAction::Start))
         .eventually(2 * slack(), recovered(2))
@@ -135,7 +140,7 @@ fn node_deleted() -> Scenario {
         "health_check_node_deleted",
         "The Node of a machine is deleted: its machine is replaced at once.",
     );
-    checked(story, 2, json!({}))
+    checked(story, 2, full_disk(json!({})))
         .step(scenario::builder::delete("Node", "md-a-1"))
         .eventually(joining(), machine_gone("md-a-1"))
         .eventually(joining() + slack(), recovered(2))
@@ -152,12 +157,12 @@ fn annotations() -> Scenario {
         patient: true,
         ..pool(3)
     };
-    checked_pool(story, &patient, json!({}))
+    checked_pool(story, &patient, full_disk(json!({})))
         .step(annotate("Machine", "md-a-1", keys::SKIP_REMEDIATION_ANNOTATION, "true"))
         .eventually(slack(), healthy(2, 2))
-        .step(kubelet("md-a-1", KubeletAction::Partition))
-        .never(acting(), requested("md-a-1"))
-        .step(kubelet("md-a-1", KubeletAction::Reconnect))
+        .step(kubelet("md-a-1", KubeletAction::FillDisk))
+        .never(2 * slack(), requested("md-a-1"))
+        .step(kubelet("md-a-1", KubeletAction::FreeDisk))
         .eventually(2 * slack(), phase("md-a-1", Phase::Running))
         .step(annotate(
             "Machine",

@@ -7,11 +7,12 @@ use scenario::builder::{
     seconds, slack, wait,
 };
 use scenario::step::{Client, KubeletAction};
-use scenario::{HealthChecks, Scenario, StageKind, Step};
+use scenario::{Condition, HealthChecks, Scenario, StageKind, Step};
 use serde_json::json;
 
 use super::joining;
 use crate::regressions::POOL;
+use crate::regressions::external_remediation::full_disk;
 use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, check_named, check_status, checked, checked_pool, failed, healthy,
     not_ready, recovered, requested,
@@ -54,16 +55,50 @@ fn patient(machines: u32) -> Pool {
     }
 }
 
+/// The disks of several machines become full while their check is paused, so that it finds them unhealthy in one pass.
+fn fail_together(story: Scenario, machines: &[&str]) -> Scenario {
+    paused(story, |story| {
+        story
+            .steps(machines.iter().map(|machine| kubelet(machine, KubeletAction::FillDisk)))
+            .eventually(
+                2 * slack(),
+                all(machines.iter().map(|machine| phase(machine, Phase::Unknown))),
+            )
+    })
+}
+
+/// The disks of machines have space again; the check is paused until all of them are Running.
+fn recover_together(story: Scenario, machines: &[&str]) -> Scenario {
+    paused(story, |story| {
+        story
+            .steps(machines.iter().map(|machine| kubelet(machine, KubeletAction::FreeDisk)))
+            .eventually(
+                2 * slack(),
+                all(machines.iter().map(|machine| phase(machine, Phase::Running))),
+            )
+    })
+}
+
+/// What happens while the check is paused.
+fn paused(story: Scenario, happens: impl FnOnce(Scenario) -> Scenario) -> Scenario {
+    let pause = |value| annotate("MachineHealthCheck", CHECK, keys::PAUSED_ANNOTATION, value);
+    let story = story
+        .step(pause("true"))
+        .eventually(slack(), check_condition("Paused", "True", "Paused"));
+    happens(story).step(pause("false"))
+}
+
 /// M5.
 fn limit() -> Scenario {
     let story = Scenario::new(
         "health_check_limit",
         "Three of five machines are unhealthy and 40 % may be: none is replaced until one has recovered.",
     );
-    checked_pool(story, &patient(5), json!({ "maxUnhealthy": "40%" }))
-        .steps(["md-a-1", "md-a-2", "md-a-3"].map(stop))
+    let three = ["md-a-1", "md-a-2", "md-a-3"];
+    let story = checked_pool(story, &patient(5), full_disk(json!({ "maxUnhealthy": "40%" })));
+    fail_together(story, &three)
         .eventually(
-            acting(),
+            2 * slack(),
             all([
                 healthy(5, 2),
                 check_condition("RemediationAllowed", "False", "TooManyUnhealthy"),
@@ -75,17 +110,17 @@ fn limit() -> Scenario {
             slack(),
             event_count("MachineHealthCheck", CHECK, "RemediationRestricted", 1),
         )
-        .never(slack(), any(["md-a-1", "md-a-2", "md-a-3"].map(requested)))
-        .step(start("md-a-3"))
-        .eventually(4 * slack(), all(["md-a-1", "md-a-2"].map(requested)))
+        .never(slack(), any(three.map(requested)))
+        .step(kubelet("md-a-3", KubeletAction::FreeDisk))
+        .eventually(4 * slack(), all(["md-a-1", "md-a-2"].map(replaced)))
         .eventually(4 * joining(), all([machine_gone("md-a-1"), machine_gone("md-a-2")]))
         .eventually(joining() + slack(), recovered(5))
-        .only_on([StageKind::Sim], SIMULTANEOUS)
 }
 
-/// Why scenarios in which several machines become unhealthy in one pass run in virtual time only.
-const SIMULTANEOUS: &str =
-    "elsewhere machines become unhealthy one after the other, and the first ones may be remediated";
+/// The machine is requested, or gone already.
+fn replaced(machine: &str) -> Condition {
+    any([requested(machine), machine_gone(machine)])
+}
 
 /// M5 with the proposal's reading.
 fn exclusive_limit() -> Scenario {
@@ -94,21 +129,20 @@ fn exclusive_limit() -> Scenario {
         "With the exclusive flag remediation stops at the limit itself: two of five are too many for 40 %, one is not.",
     )
     .with_health_checks(HealthChecks::Exclusive);
-    settled(story, &[patient(5)])
-        .step(check(json!({ "maxUnhealthy": "40%" })))
-        .eventually(slack(), healthy(5, 5))
-        .steps(["md-a-1", "md-a-2"].map(stop))
+    let story = settled(story, &[patient(5)])
+        .step(check(full_disk(json!({ "maxUnhealthy": "40%" }))))
+        .eventually(slack(), healthy(5, 5));
+    fail_together(story, &["md-a-1", "md-a-2"])
         .eventually(
-            acting(),
+            2 * slack(),
             check_condition("RemediationAllowed", "False", "TooManyUnhealthy"),
         )
         .eventually(slack(), all([failed("md-a-1"), failed("md-a-2")]))
         .never(slack(), any(["md-a-1", "md-a-2"].map(requested)))
-        .step(start("md-a-2"))
-        .eventually(2 * slack(), requested("md-a-1"))
+        .step(kubelet("md-a-2", KubeletAction::FreeDisk))
+        .eventually(2 * slack(), replaced("md-a-1"))
         .eventually(2 * joining(), machine_gone("md-a-1"))
         .eventually(joining() + slack(), recovered(5))
-        .only_on([StageKind::Sim], SIMULTANEOUS)
 }
 
 /// M6.
@@ -118,19 +152,18 @@ fn range() -> Scenario {
         "Machines are remediated while two or three are unhealthy: neither at one nor at four.",
     );
     let four = ["md-a-1", "md-a-2", "md-a-3", "md-a-4"];
-    checked_pool(story, &patient(5), json!({ "unhealthyRange": "[2-3]" }))
-        .step(stop("md-a-1"))
-        .eventually(acting(), failed("md-a-1"))
+    let story = checked_pool(story, &patient(5), full_disk(json!({ "unhealthyRange": "[2-3]" })))
+        .step(kubelet("md-a-1", KubeletAction::FillDisk))
+        .eventually(2 * slack(), failed("md-a-1"))
         .never(slack(), requested("md-a-1"))
-        .step(start("md-a-1"))
-        .eventually(2 * slack(), healthy(5, 5))
-        .steps(four.map(stop))
-        .eventually(acting(), all([healthy(5, 1), failed("md-a-4")]))
-        .never(slack(), any(four.map(requested)))
-        .steps(["md-a-3", "md-a-4"].map(start))
-        .eventually(2 * slack(), any(["md-a-1", "md-a-2"].map(requested)))
+        .step(kubelet("md-a-1", KubeletAction::FreeDisk))
+        .eventually(2 * slack(), healthy(5, 5));
+    let story = fail_together(story, &four)
+        .eventually(2 * slack(), all([healthy(5, 1), failed("md-a-4")]))
+        .never(slack(), any(four.map(requested)));
+    recover_together(story, &["md-a-3", "md-a-4"])
+        .eventually(2 * slack(), any(["md-a-1", "md-a-2"].map(replaced)))
         .eventually(2 * joining(), any([machine_gone("md-a-1"), machine_gone("md-a-2")]))
-        .only_on([StageKind::Sim], SIMULTANEOUS)
 }
 
 /// M7.
@@ -139,14 +172,14 @@ fn rounded_down() -> Scenario {
         "health_check_rounds_down",
         "40 % of six machines are two: two are replaced, three are not.",
     );
-    checked_pool(story, &patient(6), json!({ "maxUnhealthy": "40%" }))
-        .eventually(slack(), check_status("remediationsAllowed", 2))
-        .steps(["md-a-1", "md-a-2", "md-a-3"].map(stop))
-        .eventually(acting(), all(["md-a-1", "md-a-2", "md-a-3"].map(failed)))
-        .never(slack(), any(["md-a-1", "md-a-2", "md-a-3"].map(requested)))
-        .step(start("md-a-1"))
-        .eventually(2 * slack(), all(["md-a-2", "md-a-3"].map(requested)))
-        .only_on([StageKind::Sim], SIMULTANEOUS)
+    let three = ["md-a-1", "md-a-2", "md-a-3"];
+    let story = checked_pool(story, &patient(6), full_disk(json!({ "maxUnhealthy": "40%" })))
+        .eventually(slack(), check_status("remediationsAllowed", 2));
+    fail_together(story, &three)
+        .eventually(2 * slack(), all(three.map(failed)))
+        .never(slack(), any(three.map(requested)))
+        .step(kubelet("md-a-1", KubeletAction::FreeDisk))
+        .eventually(2 * slack(), all(["md-a-2", "md-a-3"].map(replaced)))
 }
 
 /// The number of simultaneous remediations of the check itself.
@@ -259,8 +292,8 @@ fn two_checks() -> Scenario {
         "health_check_twice",
         "Two checks select the same machines: neither remediates them, and both say so.",
     );
-    checked(story, 2, json!({}))
-        .step(check_named("others", POOL, json!({})))
+    checked(story, 2, full_disk(json!({})))
+        .step(check_named("others", POOL, full_disk(json!({}))))
         .eventually(
             2 * slack(),
             check_condition("Evaluated", "False", "OverlappingMachineHealthCheck"),
@@ -294,7 +327,7 @@ fn unusable() -> Scenario {
         "namespace": "elsewhere",
     });
     settled(story.health_checks(), &[pool(2)])
-        .step(check(json!({ "remediationTemplate": template })))
+        .step(check(full_disk(json!({ "remediationTemplate": template }))))
         .eventually(slack(), check_condition("Evaluated", "False", "InvalidSpec"))
         .eventually(slack(), event_count("MachineHealthCheck", CHECK, "InvalidSpec", 1))
         .step(annotate(

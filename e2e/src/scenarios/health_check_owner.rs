@@ -2,15 +2,18 @@
 
 use mcm_api::{Phase, keys};
 use scenario::builder::{
-    all, annotate, any, boot_delay, health_timeout, kubelet, machine_gone, mcm, not, patch_spec, phase, seconds, slack,
-    wait,
+    all, annotate, any, boot_delay, delete_machine, health_timeout, kubelet, machine_gone, mcm, not, patch_spec, phase,
+    refused_to, seconds, slack, wait,
 };
 use scenario::step::{KubeletAction, ProcessAction};
 use scenario::{HealthChecks, Scenario, StageKind};
 use serde_json::json;
+use stage::NAMESPACE;
+use stage::deploy::HEALTH_CHECK_ACCOUNT;
 
 use super::joining;
 use crate::regressions::POOL;
+use crate::regressions::external_remediation::full_disk;
 use crate::regressions::health_check_steps::{
     acting, check, checked, checked_pool, failed, healthy, machine_reason, recovered, requested,
 };
@@ -36,7 +39,7 @@ fn one_at_a_time() -> Scenario {
         "health_check_one_at_a_time",
         "A check marks two machines of a deployment: they are replaced one after the other.",
     );
-    checked(story, 4, json!({ "maxUnhealthy": "50%" }))
+    checked(story, 4, full_disk(json!({ "maxUnhealthy": "50%" })))
         .throughout(not(all([
             phase("md-a-1", Phase::Terminating),
             phase("md-a-2", Phase::Terminating),
@@ -142,15 +145,23 @@ fn preserved_automatically() -> Scenario {
 fn own_role() -> Scenario {
     let story = Scenario::new(
         "health_check_own_role",
-        "Health checks run in a separate process, whose role permits no deletion of machines: a machine is replaced.",
+        "Health checks run in a separate process: the API server refuses it to delete a machine, and an unhealthy one is replaced.",
     )
     .with_health_checks(HealthChecks::Separate);
     settled(story, &[pool(2)])
         .step(check(json!({})))
         .eventually(slack(), healthy(2, 2))
+        .step(refused_to(&health_check_account(), delete_machine("md-a-1")))
         .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(acting(), any([requested("md-a-1"), machine_gone("md-a-1")]))
+        .step(refused_to(&health_check_account(), delete_machine("md-a-2")))
         .eventually(acting() + joining(), machine_gone("md-a-1"))
         .eventually(joining() + slack(), recovered(2))
+}
+
+/// The account of the separate process.
+fn health_check_account() -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{HEALTH_CHECK_ACCOUNT}")
 }
 
 /// M14.
@@ -165,7 +176,7 @@ fn old_revision() -> Scenario {
         ..pool(2)
     };
     settled(story.health_checks(), &[slow])
-        .step(check(json!({})))
+        .step(check(full_disk(json!({}))))
         .eventually(slack(), healthy(2, 2))
         .step(to_class("class-b"))
         .step(annotate(
@@ -189,7 +200,7 @@ fn paused_rollout() -> Scenario {
     )
     .step(class("class-b", "z1"));
     settled(story.health_checks(), &[pool(2)])
-        .step(check(json!({})))
+        .step(check(full_disk(json!({}))))
         .eventually(slack(), healthy(2, 2))
         .step(merge("MachineDeployment", POOL, json!({ "spec": { "paused": true } })))
         .step(to_class("class-b"))

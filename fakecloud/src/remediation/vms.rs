@@ -130,8 +130,11 @@ where
                 vm: Some(reference(namespace, machine)),
                 r#type: type_.to_owned(),
             };
-            let reply = self.0.clone().clear_node_condition(request).await;
-            reply.map(drop).map_err(rejected("ClearNodeCondition"))?;
+            match self.0.clone().clear_node_condition(request).await {
+                // The condition was not set.
+                Err(status) if status.code() == Code::InvalidArgument => {}
+                reply => reply.map(drop).map_err(rejected("ClearNodeCondition"))?,
+            }
         }
         let reply = self.0.clone().start_kubelet(reference(namespace, machine)).await;
         reply.map(drop).map_err(rejected("StartKubelet"))?;

@@ -4,6 +4,7 @@
 //! the components.
 
 pub mod armed;
+pub mod checked;
 pub mod end;
 pub mod evaluate;
 mod grounds;

@@ -10,6 +10,7 @@ use crate::world::WorldState;
 pub fn in_world(world: &WorldState) -> Occurred {
     let mut occurred = Occurred {
         preservations: world.preserved.clone(),
+        health_checks: world.checked.clone(),
         ..Occurred::default()
     };
     let count = |counts: &mut BTreeMap<String, u64>, name: String| *counts.entry(name).or_default() += 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mcm_api::keys;
 use serde_json::Value;
 
-use crate::object::{annotation, is_deleting, name, share};
+use crate::object::{annotation, is_deleting, name, share, text};
 use crate::world::WorldState;
 
 /// The status of a Machine's condition; empty: there is none.
@@ -70,6 +70,13 @@ pub fn requests(world: &WorldState) -> BTreeMap<&str, &Value> {
         .filter(|object| annotation(object, keys::HEALTH_CHECK_ANNOTATION).is_some())
         .map(|object| (name(object), object))
         .collect()
+}
+
+/// The Machine that another controller deletes, if the object is its request.
+pub fn deleted_machine(request: &Value) -> Option<&str> {
+    let deletes = text(request, "/status/phase") == "Deleting";
+    annotation(request, keys::HEALTH_CHECK_ANNOTATION).filter(|_| deletes)?;
+    Some(name(request))
 }
 
 /// The active checks that select the Machine.

@@ -19,8 +19,8 @@ use crate::object::{label, text};
 /// Key of the kind, namespace and name.
 pub type ObjectKey = (&'static str, String, String);
 
-/// Number of preservation events by kind.
-pub type PreservationCounts = BTreeMap<String, u64>;
+/// Number of events by kind.
+pub type EventCounts = BTreeMap<String, u64>;
 
 /// The last observed state of the world.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,9 @@ pub struct WorldState {
     /// The leader among the controllers according to their Lease; `None`: no Lease exists.
     pub leadership: Option<Leadership>,
     /// Number of preservation events by kind.
-    pub preserved: PreservationCounts,
+    pub preserved: EventCounts,
+    /// Number of events of health checks by kind.
+    pub checked: EventCounts,
     /// The names of all objects that ever existed, by kind; without Events.
     names: BTreeMap<&'static str, BTreeSet<String>>,
     /// The workloads of all pods that ever existed: the values of their label `app`.
@@ -151,6 +153,13 @@ impl WorldState {
     pub fn count(&mut self, events: impl IntoIterator<Item = String>) {
         for event in events {
             *self.preserved.entry(event).or_default() += 1;
+        }
+    }
+
+    /// Adds events of health checks to the counts.
+    pub fn count_checked(&mut self, events: impl IntoIterator<Item = String>) {
+        for event in events {
+            *self.checked.entry(event).or_default() += 1;
         }
     }
 

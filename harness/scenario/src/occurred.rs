@@ -1,4 +1,5 @@
-//! Counts of what occurred in a run: phase transitions, fault hits, reasons of decisions.
+//! Counts of what occurred in a run: phase transitions, fault hits, reasons of decisions, and events of
+//! preservations and health checks.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,9 @@ pub struct Occurred {
     /// Preservation events by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub preservations: BTreeMap<String, u64>,
+    /// Events of health checks by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub health_checks: BTreeMap<String, u64>,
 }
 
 impl Occurred {
@@ -33,6 +37,7 @@ impl Occurred {
             .chain(of(Group::Fault, &self.faults))
             .chain(of(Group::Reason, &self.reasons))
             .chain(of(Group::Preservation, &self.preservations))
+            .chain(of(Group::HealthCheck, &self.health_checks))
     }
 }
 
@@ -48,6 +53,8 @@ pub enum Group {
     Reason,
     /// A preservation event.
     Preservation,
+    /// An event of a health check.
+    HealthCheck,
 }
 
 impl std::fmt::Display for Group {
@@ -57,6 +64,7 @@ impl std::fmt::Display for Group {
             Self::Fault => "fault",
             Self::Reason => "reason",
             Self::Preservation => "preservation",
+            Self::HealthCheck => "health check",
         })
     }
 }

@@ -6,6 +6,7 @@
 //! correct controller survives every generated fault.
 
 mod faults;
+mod health_check;
 mod preservation;
 mod rollout;
 
@@ -22,7 +23,7 @@ use scenario::plan::{Disturbance, Limits, Plan};
 use scenario::{Condition, DurationExpression, Scenario, Step};
 use serde_json::json;
 
-use super::suite::{MACHINE, PRESERVATION, ROLLOUT, Suite};
+use super::suite::{HEALTH_CHECK, MACHINE, PRESERVATION, ROLLOUT, Suite};
 
 /// Drain timeout of machines with pods.
 const DRAIN: Duration = Duration::from_mins(5);
@@ -51,8 +52,12 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
     let seed = Seed::new(number).child(&format!("campaign {}", suite.name));
     let mut world = seed.stream("world");
     let size = size(number);
-    if suite.name == PRESERVATION {
-        let plan = preservation::plan(suite, number, &seed, size);
+    let own_plan = match suite.name {
+        PRESERVATION => Some(preservation::plan(suite, number, &seed, size)),
+        HEALTH_CHECK => Some(health_check::plan(suite, number, &seed, size)),
+        _ => None,
+    };
+    if let Some(plan) = own_plan {
         return Plan {
             mutant: mutant.map(str::to_owned),
             ..plan

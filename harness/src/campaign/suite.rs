@@ -14,7 +14,7 @@ pub struct Suite {
 }
 
 /// All suites.
-pub static SUITES: [Suite; 4] = [
+pub static SUITES: [Suite; 5] = [
     Suite {
         name: FIRST_LIGHT,
         about: "machines without sets: created, joined, unhealthy, deleted",
@@ -179,6 +179,51 @@ pub static SUITES: [Suite; 4] = [
             (Group::Fault, "api partition"),
         ],
     },
+    Suite {
+        name: HEALTH_CHECK,
+        about: "a deployment with health checks: failures, storms, requests, exclusions, outages, changes of the checks",
+        declares: &[
+            (Group::Transition, "Running -> Unknown"),
+            (Group::Transition, "Unknown -> Running"),
+            (Group::Transition, "Unknown -> Failed"),
+            (Group::Transition, "Running -> Failed"),
+            (Group::Transition, "Failed -> Failed:Preserved"),
+            (Group::Transition, "Failed -> Terminating"),
+            (Group::Transition, "Terminating -> gone"),
+            (Group::HealthCheck, "failed: UnhealthyNode"),
+            (Group::HealthCheck, "failed: UnhealthyMachine"),
+            (Group::HealthCheck, "failed: NodeDeleted"),
+            (Group::HealthCheck, "failed: HasRemediateAnnotation"),
+            (Group::HealthCheck, "passes again"),
+            (Group::HealthCheck, "owner: WaitingForRemediation"),
+            (Group::HealthCheck, "owner: RemediationDeferred"),
+            (Group::HealthCheck, "owner: CannotBeRemediated"),
+            (Group::HealthCheck, "owner: MachineDeleting"),
+            (Group::HealthCheck, "owner: withdrawn"),
+            (Group::HealthCheck, "external: WaitingForRemediation"),
+            (Group::HealthCheck, "external: RemediationTemplateNotFound"),
+            (Group::HealthCheck, "request created"),
+            (Group::HealthCheck, "request gone"),
+            (Group::HealthCheck, "not allowed: TooManyUnhealthy"),
+            (Group::HealthCheck, "not allowed: StormCooldown"),
+            (Group::HealthCheck, "not allowed: JustConnected"),
+            (Group::HealthCheck, "not evaluated: TargetUnreachable"),
+            (Group::HealthCheck, "not evaluated: OverlappingMachineHealthCheck"),
+            (Group::HealthCheck, "paused"),
+            (Group::Fault, "crash mcm before"),
+            (Group::Fault, "crash mcm after"),
+            (Group::Fault, "pause mcm"),
+            (Group::Fault, "lag mcm"),
+            (Group::Fault, "cloud CreateMachine error"),
+            (Group::Fault, "cloud DeleteMachine error"),
+            (Group::Fault, "api drop beforeCommit"),
+            (Group::Fault, "api drop afterCommit"),
+            (Group::Fault, "api fail 409 beforeCommit"),
+            (Group::Fault, "api fail 503 beforeCommit"),
+            (Group::Fault, "api lagWatch"),
+            (Group::Fault, "api partition"),
+        ],
+    },
 ];
 
 /// The suite of machines without sets, which is also a tag of scenarios.
@@ -192,6 +237,9 @@ pub const ROLLOUT: &str = "rollout";
 
 /// The suite of preservation, which is also a tag of scenarios.
 pub const PRESERVATION: &str = "preservation";
+
+/// The suite of health checks, which is also a tag of scenarios.
+pub const HEALTH_CHECK: &str = "health-check";
 
 /// The suite of that name.
 pub fn find(name: &str) -> Option<&'static Suite> {

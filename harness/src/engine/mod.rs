@@ -36,7 +36,7 @@ use judge::evaluate::{self, describe, short};
 use judge::invariants::{Invariants, JudgingRules, Violation};
 use judge::narrative::Narrative;
 use judge::world::WorldState;
-use judge::{Failure, Miss, ScenarioOutcome, end, preserved, signature};
+use judge::{Failure, Miss, ScenarioOutcome, checked, end, preserved, signature};
 use record::{CheckState, Recorder};
 use scenario::Scenario;
 use scenario::cloud::CloudEvent;
@@ -353,7 +353,7 @@ impl<S: Stage> Engine<'_, S> {
         let before = self.world.absorb(&observation);
         self.recording
             .add(|recorder| recorder.observe(&observation, before.as_ref(), &lines));
-        self.count_preservations(&observation, before.as_ref());
+        self.count_events(&observation, before.as_ref());
         self.update_undisturbed_since();
         let violation = self
             .invariants
@@ -369,11 +369,12 @@ impl<S: Stage> Engine<'_, S> {
         self.judge_after(true)
     }
 
-    /// Counts the preservation events of an observation.
-    fn count_preservations(&mut self, observation: &Observation, before: Option<&serde_json::Value>) {
+    /// Counts the events of preservations and health checks that an observation causes.
+    fn count_events(&mut self, observation: &Observation, before: Option<&serde_json::Value>) {
         let rules = &self.invariants.rules;
         let events = preserved::events(observation, before, &self.world, rules);
         self.world.count(events);
+        self.world.count_checked(checked::events(observation, before));
         let leads = self.world.leadership.as_ref().map(|leads| leads.holder.as_str());
         let leads = leads.filter(|leads| !leads.is_empty() && *leads != self.leader);
         if let Some(leads) = leads.map(str::to_owned) {

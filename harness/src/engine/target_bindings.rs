@@ -72,6 +72,12 @@ impl TargetBindings {
                 action: *action,
             }),
             UserAction::Kubelet(_) | UserAction::Vm(_) => return None,
+            UserAction::Annotate(annotations) => Step::Annotate(Annotate {
+                api_version: None,
+                kind: "Machine".to_owned(),
+                name,
+                annotations: annotations.clone(),
+            }),
             UserAction::Delete => deletion("Machine", name),
             UserAction::DeleteNode => deletion("Node", node?),
         };

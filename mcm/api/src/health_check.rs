@@ -45,7 +45,8 @@ pub struct MachineHealthCheckSpec {
     /// The same for conditions of the Machine, and for phases as `Phase=PHASE`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unhealthy_machine_conditions: Vec<UnhealthyCondition>,
-    /// How long a machine may take until its node joins; zero: for ever; absent: ten minutes.
+    /// How long a machine may take until its node joins; zero: for ever; absent, and only next to the other spelling:
+    /// [`Self::STARTUP_TIMEOUT`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_startup_timeout: Option<GoDuration>,
     /// The number or percentage of machines up to which unhealthy ones are remediated; absent: all.
@@ -75,6 +76,11 @@ pub struct MachineHealthCheckSpec {
     /// v1beta2's spelling of limits and template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remediation: Option<Remediation>,
+}
+
+impl MachineHealthCheckSpec {
+    /// The default of [`Self::node_startup_timeout`], which an API server adds.
+    pub const STARTUP_TIMEOUT: &str = "10m";
 }
 
 /// A condition that makes a machine unhealthy when it has lasted longer than the timeout.

@@ -8,19 +8,40 @@ use mcm_api::{Code, DriverError};
 use mcm_driver::Driver;
 
 use super::clients::preflight;
-use crate::Error;
 use crate::error::brief;
+use crate::{Controller, Error};
 
 /// How long to wait for a driver at the start. Later the controller waits for the end of an outage.
 const DRIVER_DEADLINE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_secs(1);
-const REQUIRED: [&str; 2] = ["machineclasses", "machines"];
 
-/// Checks that both clusters respond, and that the control cluster serves the machine API.
+/// The resources that these controllers watch.
+fn required(controllers: &[Controller]) -> Vec<&'static str> {
+    let run = |any: &[Controller]| controllers.iter().any(|one| any.contains(one));
+    let owners = run(&[Controller::Set, Controller::Deployment]);
+    let only_checks_health = controllers.iter().all(|one| *one == Controller::MachineHealthCheck);
+    [
+        ("machineclasses", !only_checks_health),
+        ("machinedeployments", owners),
+        ("machinehealthchecks", run(&[Controller::MachineHealthCheck])),
+        ("machines", true),
+        ("machinesets", owners),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_required)| is_required.then_some(name))
+    .collect()
+}
+
+/// Checks that both clusters respond, and that the control cluster serves the kinds that the controllers watch.
 ///
 /// # Errors
 /// If one does not respond within [`runtime::reach::REACH_LIMIT`] or refuses the request, or does not serve the kinds.
-pub async fn check_clusters(control: &Client, target: Option<&Client>, clock: &Clock) -> Result<(), Error> {
+pub async fn check_clusters(
+    control: &Client,
+    target: Option<&Client>,
+    controllers: &[Controller],
+    clock: &Clock,
+) -> Result<(), Error> {
     let control = &preflight(control);
     reach("control", control, clock).await?;
     if let Some(target) = target {
@@ -38,7 +59,7 @@ pub async fn check_clusters(control: &Client, target: Option<&Client>, clock: &C
             Vec::new()
         }
     };
-    let missing: Vec<_> = REQUIRED
+    let missing: Vec<_> = required(controllers)
         .into_iter()
         .filter(|name| !served.iter().any(|served| served == name))
         .collect();

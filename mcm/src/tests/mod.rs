@@ -5,6 +5,7 @@ mod classes;
 mod damaged;
 mod drivers;
 mod election;
+mod health_checks;
 mod migration;
 mod preservation;
 mod processes;

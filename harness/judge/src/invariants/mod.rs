@@ -47,6 +47,7 @@ pub use self::preservation::limit as preserved_at_most;
 use self::unconfirmed::UnconfirmedPods;
 pub use crate::interest::Interest;
 pub use crate::object::{after, annotation, is_deleting, label, owner};
+use crate::remediation::deleted_machine;
 use crate::world::WorldState;
 pub use crate::world::machines_of;
 
@@ -358,6 +359,12 @@ impl Invariants {
         before: Option<&Value>,
         truth: &ServerTruth,
     ) -> Option<Violation> {
+        if let Some(machine) = observation.what.applied_any().and_then(deleted_machine) {
+            // The remediation controller is not mcm's.
+            self.rules.touched("Machine", machine);
+            let deleted = ("Machine".to_owned(), machine.to_owned());
+            self.rules.deleted_by_user.insert(deleted);
+        }
         self.unconfirmed.observe(world, observation, &self.rules);
         let context = CheckContext {
             world,

@@ -1,5 +1,6 @@
 //! I25: each unhealthy Machine gets its request within one pass after it may. A Node condition that has lasted longer than
-//! the timeout of an active check marks the Machine, and a marked Machine is requested while remediation is allowed.
+//! the timeout of an active check marks the Machine, and a marked Machine is requested while remediation is allowed. After
+//! an outage the timeouts begin anew, after the grace.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use super::Check;
 use super::check_context::CheckContext;
 use super::judging_rules::JudgingRules;
-use crate::object::{is_deleting, label, name, phase, text, time};
+use crate::object::{after, is_deleting, label, name, phase, text, time};
 use crate::remediation::{checks_of, condition, condition_status, is_excluded, requests, setting};
 use crate::world::WorldState;
 
@@ -19,6 +20,10 @@ use crate::world::WorldState;
 pub(super) struct PromptRemediation {
     /// By Machine: since when it waits, and for what.
     waiting: BTreeMap<String, (Timestamp, &'static str)>,
+    /// Whether mcm is cut off.
+    is_cut_off: bool,
+    /// The end of the last outage, as the world or a check shows it.
+    connected: Option<Timestamp>,
 }
 
 /// What a Machine waits for.
@@ -27,6 +32,7 @@ const REQUEST: &str = "has no request";
 
 impl Check for PromptRemediation {
     fn observe(&mut self, context: &CheckContext) -> Option<String> {
+        self.follow_outages(context);
         if context.world.of_kind("MachineHealthCheck").next().is_none() {
             self.waiting.clear();
             return None;
@@ -37,7 +43,7 @@ impl Check for PromptRemediation {
             .any(|kind| context.applied(kind).is_some() || context.deleted(kind).is_some())
             || context.observation.what.applied_any().is_some();
         if matters {
-            self.update(context.world, context.at());
+            self.update(context.world, context.at(), context.rules.timeouts.slack);
         }
         None
     }
@@ -48,7 +54,7 @@ impl Check for PromptRemediation {
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
-        self.update(world, now);
+        self.update(world, now, rules.timeouts.slack);
         let late = |since: &Timestamp| rules.due(*since, limit(rules)).is_some_and(|due| due <= now);
         let (machine, (since, what)) = self.waiting.iter().find(|(_, (since, _))| late(since))?;
         Some(format!(
@@ -63,12 +69,27 @@ fn limit(rules: &JudgingRules) -> Duration {
 }
 
 impl PromptRemediation {
+    fn follow_outages(&mut self, context: &CheckContext) {
+        let is_cut_off = !context.rules.away.is_empty();
+        let reconnected = std::mem::replace(&mut self.is_cut_off, is_cut_off) && !is_cut_off;
+        let is_unreachable = |check: &Value| {
+            condition(check, "Evaluated").is_some_and(|evaluated| evaluated["reason"] == "TargetUnreachable")
+        };
+        let check = context.applied("MachineHealthCheck");
+        let evaluates_again =
+            check.is_some_and(|check| context.before.is_some_and(is_unreachable) && !is_unreachable(check));
+        if reconnected || evaluates_again {
+            self.connected = Some(context.at());
+        }
+    }
+
     /// Computes for all Machines what they wait for; one that waits for the same as before keeps its time.
-    fn update(&mut self, world: &WorldState, now: Timestamp) {
+    fn update(&mut self, world: &WorldState, now: Timestamp, grace: Duration) {
         let requests = requests(world);
+        let earliest = self.connected.map(|connected| after(connected, grace));
         let mut waiting = BTreeMap::new();
         for machine in world.of_kind("Machine") {
-            let Some((expired, what)) = due_since(world, machine, &requests, now) else {
+            let Some((expired, what)) = due_since(world, machine, &requests, earliest, now) else {
                 continue;
             };
             let known = self.waiting.get(name(machine)).filter(|(_, known)| *known == what);
@@ -84,6 +105,7 @@ fn due_since(
     world: &WorldState,
     machine: &Value,
     requests: &BTreeMap<&str, &Value>,
+    earliest: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<(Timestamp, &'static str)> {
     let mut checks = checks_of(world, machine);
@@ -97,20 +119,27 @@ fn due_since(
         return None;
     }
     if condition_status(machine, keys::HEALTH_CHECK_SUCCEEDED) != "False" {
-        return expired_at(world, machine, check).map(|expired| (expired, MARK));
+        return expired_at(world, machine, check, earliest).map(|expired| (expired, MARK));
     }
     let allowed = condition(check, "RemediationAllowed").filter(|one| one["status"] == "True")?;
-    let limited = check["spec"].get("maxInFlight").is_some() || machine["metadata"]["ownerReferences"].is_null();
+    let external = ["escalatingRemediations", "remediationTemplate"]
+        .iter()
+        .any(|field| !check["spec"][field].is_null())
+        || check["spec"].pointer("/remediation/templateRef").is_some();
+    // No other controller repairs what is to be analysed.
+    let is_kept = external && time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
+    let limited =
+        check["spec"].get("maxInFlight").is_some() || machine["metadata"]["ownerReferences"].is_null() || is_kept;
     let asked = condition_status(machine, keys::OWNER_REMEDIATED) == "False"
         || condition_status(machine, keys::EXTERNALLY_REMEDIATED) == "False"
         || requests.contains_key(name(machine));
-    let expired = expired_at(world, machine, check).filter(|expired| *expired < now)?;
+    let expired = expired_at(world, machine, check, earliest).filter(|expired| *expired < now)?;
     let since = time(allowed, "/lastTransitionTime")?.max(expired);
     (!limited && !asked).then_some((since, REQUEST))
 }
 
-/// When the first timeout of a Node's condition ended; `None`: none runs.
-fn expired_at(world: &WorldState, machine: &Value, check: &Value) -> Option<Timestamp> {
+/// When the first timeout of a Node's condition ended; `None`: none runs. `earliest`: when timeouts may begin.
+fn expired_at(world: &WorldState, machine: &Value, check: &Value, earliest: Option<Timestamp>) -> Option<Timestamp> {
     let node = world.object("Node", label(machine, keys::NODE_LABEL))?;
     let rules = setting(check, "unhealthyConditions", "/checks/unhealthyNodeConditions")?.as_array()?;
     let ends = rules.iter().filter_map(|rule| {
@@ -119,7 +148,11 @@ fn expired_at(world: &WorldState, machine: &Value, check: &Value) -> Option<Time
             Some(seconds) => Duration::from_secs(seconds),
             None => text(rule, "/timeout").parse::<GoDuration>().ok()?.0,
         };
-        time(found, "/lastTransitionTime")?.checked_add(timeout).ok()
+        let begins = time(found, "/lastTransitionTime")?;
+        earliest
+            .map_or(begins, |earliest| earliest.max(begins))
+            .checked_add(timeout)
+            .ok()
     });
     ends.min()
 }

@@ -1,6 +1,9 @@
 //! I23: the budget of remediations. When a health check requests a remediation, the Machines in remediation, those with a
 //! request to another controller included, are at most as many as its limits allow; the Machine is neither being deleted nor
 //! excluded; no other check selects it; and no cooldown is running.
+//!
+//! What a user changed a moment ago may not be known to the controller yet: the former version of a check, and a Machine
+//! that was not excluded, count until then.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,22 +15,33 @@ use serde_json::Value;
 use super::Check;
 use super::check_context::CheckContext;
 use crate::object::{after, annotation, is_deleting, name, share, text, uid};
-use crate::remediation::{checks_of, condition, condition_status, is_excluded, requests, selects, setting};
+use crate::remediation::{
+    checks_of, condition, condition_status, is_excluded, is_inactive, requests, selects, setting,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct RemediationBudget {
-    /// By check: when it last reported that too many Machines were unhealthy.
-    too_many: BTreeMap<String, Timestamp>,
+    /// By check: the last storm.
+    storms: BTreeMap<String, Storm>,
+    /// Former versions of checks, and when users replaced them. `None`: the check did not exist.
+    former: BTreeMap<String, Vec<(Timestamp, Option<Value>)>>,
+    /// By Machine: since when it is being deleted or excluded.
+    barred: BTreeMap<String, Timestamp>,
+}
+
+/// A time in which too many Machines were unhealthy.
+#[derive(Debug)]
+struct Storm {
+    /// When the check last reported it.
+    last: Timestamp,
+    /// The shortest cooldown of the check since.
+    cooldown: Duration,
 }
 
 impl Check for RemediationBudget {
     fn observe(&mut self, context: &CheckContext) -> Option<String> {
-        if let Some(check) = context.applied("MachineHealthCheck") {
-            let reason = condition(check, "RemediationAllowed").map_or("", |one| text(one, "/reason"));
-            if reason == "TooManyUnhealthy" {
-                self.too_many.insert(uid(check).to_owned(), context.at());
-            }
-        }
+        self.follow_check(context);
+        self.follow_machine(context);
         let machine = requested(context)?;
         let what = self.forbidden(context, machine)?;
         Some(format!(
@@ -51,47 +65,126 @@ pub(super) fn requested<'a>(context: &CheckContext<'a>) -> Option<&'a Value> {
 }
 
 impl RemediationBudget {
-    fn forbidden(&self, context: &CheckContext, machine: &Value) -> Option<String> {
-        let world = context.world;
-        if is_deleting(machine) && context.before.is_none_or(is_deleting) {
-            return Some("it is being deleted".to_owned());
-        }
-        if is_excluded(machine) && context.before.is_none_or(is_excluded) {
-            return Some("an annotation excludes it".to_owned());
-        }
-        let checks: Vec<&Value> = checks_of(world, machine).collect();
-        if checks.len() > 1 {
-            let names: Vec<&str> = checks.iter().map(|check| name(check)).collect();
-            return Some(format!("the checks {} select it", names.join(" and ")));
-        }
-        let check = checks.first()?;
-        let reported = check["status"]["expectedMachines"].as_u64().unwrap_or_default();
-        let targets: Vec<&Value> = world.of_kind("Machine").filter(|other| selects(check, other)).collect();
-        // The controller may not have observed the last deletion.
-        let expected =
-            i64::try_from(targets.len().max(usize::try_from(reported).unwrap_or_default())).unwrap_or(i64::MAX);
-        let requests = requests(world);
-        let in_remediation = |target: &&&Value| {
-            condition_status(target, keys::OWNER_REMEDIATED) == "False" || requests.contains_key(name(target))
+    fn follow_check(&mut self, context: &CheckContext) {
+        let Some(check) = context.applied("MachineHealthCheck") else {
+            return;
         };
-        let count = targets.iter().filter(in_remediation).count();
-        for (limit, text) in limits(check, expected) {
-            if i64::try_from(count).unwrap_or(i64::MAX) > limit {
-                return Some(format!(
-                    "{count} of {expected} machines are in remediation, and {text} allows {limit}"
-                ));
-            }
+        let (now, cooldown) = (context.at(), cooldown(check));
+        let reason = condition(check, "RemediationAllowed").map_or("", |one| text(one, "/reason"));
+        if reason == "TooManyUnhealthy" {
+            let storm = Storm { last: now, cooldown };
+            self.storms.insert(uid(check).to_owned(), storm);
+        } else if let Some(storm) = self.storms.get_mut(uid(check)) {
+            storm.cooldown = storm.cooldown.min(cooldown);
         }
-        self.cooldown(check, context.at())
+        let of_user = |check: &Value| {
+            (
+                check["spec"].clone(),
+                check["metadata"]["annotations"].clone(),
+                is_deleting(check),
+            )
+        };
+        if context.before.map(of_user) != Some(of_user(check)) {
+            let former = self.former.entry(uid(check).to_owned()).or_default();
+            former.push((now, context.before.cloned()));
+        }
     }
 
-    fn cooldown(&self, check: &Value, now: Timestamp) -> Option<String> {
-        let given = check["spec"]["stormCooldown"].as_str()?.parse::<GoDuration>().ok()?.0;
-        let last = self.too_many.get(uid(check))?;
-        // Times in a status have whole seconds.
-        let end = after(*last, given.saturating_sub(Duration::from_secs(1)));
-        (now < end).then(|| format!("too many were unhealthy until {last}, and the cooldown is {given:?}"))
+    fn follow_machine(&mut self, context: &CheckContext) {
+        let Some(machine) = context.applied("Machine") else {
+            return;
+        };
+        if is_deleting(machine) || is_excluded(machine) {
+            self.barred.entry(uid(machine).to_owned()).or_insert(context.at());
+        } else {
+            self.barred.remove(uid(machine));
+        }
     }
+
+    /// The versions of the check that the controller may know, the current one last; `None`: it may not know it at all.
+    fn known_versions(&self, check: &Value, context: &CheckContext) -> Vec<Option<Value>> {
+        let former = self.former.get(uid(check)).into_iter().flatten();
+        let unseen = former.filter(|(changed, _)| may_be_unseen(*changed, context));
+        unseen
+            .map(|(_, version)| version.clone())
+            .chain([Some(check.clone())])
+            .collect()
+    }
+
+    fn forbidden(&self, context: &CheckContext, machine: &Value) -> Option<String> {
+        let is_known = |what: fn(&Value) -> bool| {
+            let since = self.barred.get(uid(machine)).copied();
+            let seen = since.is_some_and(|since| !may_be_unseen(since, context));
+            what(machine) && context.before.map_or(seen, what)
+        };
+        if is_known(is_deleting) {
+            return Some("it is being deleted".to_owned());
+        }
+        if is_known(is_excluded) {
+            return Some("an annotation excludes it".to_owned());
+        }
+        let is_active = |check: &Value| {
+            let versions = self.known_versions(check, context);
+            let active = |version: &Option<Value>| {
+                let version = version.as_ref();
+                version.is_some_and(|version| !is_inactive(version) && selects(version, machine))
+            };
+            versions.iter().all(active)
+        };
+        let checks: Vec<&Value> = checks_of(context.world, machine).collect();
+        let known: Vec<&Value> = checks.iter().filter(|check| is_active(check)).copied().collect();
+        if known.len() > 1 {
+            let names: Vec<&str> = known.iter().map(|check| name(check)).collect();
+            return Some(format!("the checks {} select it", names.join(" and ")));
+        }
+        let check = known.first().or(checks.first())?;
+        let versions = self.known_versions(check, context).into_iter().flatten();
+        let mut violations: Vec<Option<String>> = versions.map(|version| above_limits(context, &version)).collect();
+        let above = if violations.iter().all(Option::is_some) {
+            violations.pop().flatten()
+        } else {
+            None
+        };
+        above.or_else(|| self.during_cooldown(check, context.at()))
+    }
+
+    fn during_cooldown(&self, check: &Value, now: Timestamp) -> Option<String> {
+        let Storm { last, cooldown } = self.storms.get(uid(check))?;
+        // Times in a status have whole seconds.
+        let end = after(*last, cooldown.saturating_sub(Duration::from_secs(1)));
+        (now < end).then(|| format!("too many were unhealthy until {last}, and the cooldown is {cooldown:?}"))
+    }
+}
+
+/// Whether the controller may not have observed a change at that time.
+fn may_be_unseen(changed: Timestamp, context: &CheckContext) -> bool {
+    let due = context.rules.due(changed, context.rules.pass());
+    due.is_none_or(|due| context.at() < due)
+}
+
+fn cooldown(check: &Value) -> Duration {
+    let text = check["spec"]["stormCooldown"].as_str().unwrap_or_default();
+    text.parse::<GoDuration>()
+        .map(|cooldown| cooldown.0)
+        .unwrap_or_default()
+}
+
+/// Which limit of the check the Machines in remediation exceed.
+fn above_limits(context: &CheckContext, check: &Value) -> Option<String> {
+    let world = context.world;
+    let reported = check["status"]["expectedMachines"].as_u64().unwrap_or_default();
+    let targets: Vec<&Value> = world.of_kind("Machine").filter(|other| selects(check, other)).collect();
+    // The controller may not have observed the last deletion.
+    let expected = i64::try_from(targets.len().max(usize::try_from(reported).unwrap_or_default())).unwrap_or(i64::MAX);
+    let requests = requests(world);
+    let in_remediation = |target: &&&Value| {
+        condition_status(target, keys::OWNER_REMEDIATED) == "False" || requests.contains_key(name(target))
+    };
+    let count = targets.iter().filter(in_remediation).count();
+    limits(check, expected).into_iter().find_map(|(limit, text)| {
+        let exceeds = i64::try_from(count).unwrap_or(i64::MAX) > limit;
+        exceeds.then(|| format!("{count} of {expected} machines are in remediation, and {text} allows {limit}"))
+    })
 }
 
 /// The limits of a check in machines, with their names.

@@ -3,6 +3,7 @@
 mod allowances;
 mod by_hand;
 mod coherence;
+mod health_checks;
 mod limits;
 mod pods;
 mod preserved;

@@ -1,5 +1,6 @@
 //! Acts on a machine whose name is not known in advance, because a set generates it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -85,6 +86,8 @@ pub enum UserAction {
     Kubelet(KubeletAction),
     /// An action on its VM.
     Vm(VmAction),
+    /// A user sets annotations of it; null removes one.
+    Annotate(BTreeMap<String, Option<String>>),
     /// A user deletes it.
     Delete,
     /// A user deletes its node.
@@ -132,6 +135,14 @@ impl fmt::Display for DeferredTarget {
             UserAction::Prefer => write!(f, "prefer the machine {name} for removal"),
             UserAction::Kubelet(action) => write!(f, "{} the kubelet of {name}", format!("{action:?}").to_lowercase()),
             UserAction::Vm(action) => write!(f, "{} the VM of {name}", format!("{action:?}").to_lowercase()),
+            UserAction::Annotate(annotations) => {
+                let annotation = |(key, value): (&String, &Option<String>)| match value {
+                    Some(value) => format!("{key}={value}"),
+                    None => format!("{key}-"),
+                };
+                let all: Vec<String> = annotations.iter().map(annotation).collect();
+                write!(f, "annotate the machine {name}: {}", all.join(", "))
+            }
             UserAction::Delete => write!(f, "delete the machine {name}"),
             UserAction::DeleteNode => write!(f, "delete the node of {name}"),
         }

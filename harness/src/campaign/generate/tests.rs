@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use rstest::rstest;
 use scenario::Timeouts;
@@ -76,7 +77,12 @@ fn every_fault_ends() {
 
 /// Plans of the suite `preservation` in YAML.
 fn preservations() -> Vec<String> {
-    let suite = crate::campaign::suite::find(PRESERVATION).unwrap();
+    plans_of(PRESERVATION)
+}
+
+/// 200 plans of a suite in YAML.
+fn plans_of(suite: &str) -> Vec<String> {
+    let suite = crate::campaign::suite::find(suite).unwrap();
     let plans = (0..200).map(|seed| plan(suite, seed, None).to_yaml().unwrap());
     plans.collect()
 }
@@ -123,4 +129,32 @@ fn a_plan_with_a_standalone_set_has_no_rollout_and_no_cluster_autoscaler() {
             assert!(!plan.contains(word), "{word}: {plan}");
         }
     }
+}
+
+/// Plans of the suite `health-check`.
+static HEALTH_CHECKS: LazyLock<Vec<String>> = LazyLock::new(|| plans_of(HEALTH_CHECK));
+
+#[rstest]
+#[case::flat_conditions("  unhealthyConditions:", 80..150)]
+#[case::nested_conditions("unhealthyNodeConditions:", 60..130)]
+#[case::phases("type: Phase=", 60..120)]
+#[case::a_flat_startup_timeout("nodeStartupTimeout:", 50..105)]
+#[case::a_nested_startup_timeout("nodeStartupTimeoutSeconds:", 35..80)]
+#[case::a_range("unhealthyRange: \"[", 20..60)]
+#[case::a_nested_range("unhealthyInRange: \"[", 15..50)]
+#[case::a_template("remediationTemplate:", 40..100)]
+#[case::a_nested_template("templateRef:", 20..65)]
+#[case::templates_in_order("escalatingRemediations:", 20..65)]
+#[case::a_limit_in_flight("maxInFlight:", 90..160)]
+#[case::an_excluded_machine("skip-remediation", 40..95)]
+#[case::a_requested_remediation("remediate-machine", 85..160)]
+#[case::annotations_of_cluster_api("cluster.x-k8s.io/", 85..160)]
+#[case::two_checks("name: others", 7..35)]
+#[case::an_outage("name: outage", 13..50)]
+#[case::a_process_of_its_own("healthChecks: separate", 30..80)]
+#[case::the_exclusive_limit("healthChecks: exclusive", 15..50)]
+#[case::only_the_check("disableHealthTimeout: true", 65..135)]
+fn every_kind_of_health_check_is_drawn(#[case] word: &str, #[case] seeds: std::ops::Range<usize>) {
+    let with_it = HEALTH_CHECKS.iter().filter(|plan| plan.contains(word)).count();
+    assert!(seeds.contains(&with_it), "{word} in {with_it} of 200 plans");
 }

@@ -11,7 +11,7 @@ use super::schema::{
     Refine, bounded_text, count, count_or_percentage, duration, list_of, map_of, object, revision, root, string, time,
 };
 use super::{Parts, age, column, status_only};
-use crate::health_check::MachineHealthCheckStatus;
+use crate::health_check::{MachineHealthCheckSpec, MachineHealthCheckStatus};
 use crate::keys;
 
 /// The maximum number of conditions in a list.
@@ -104,7 +104,12 @@ fn spec() -> JSONSchemaProps {
         ),
         (
             "nodeStartupTimeout",
-            startup_timeout().described("How long a machine may take until its node joins; 0: for ever; absent: 10m."),
+            startup_timeout()
+                .described(
+                    "How long a machine may take until its node joins; 0: for ever. The default, 10m, does not count if \
+                     checks.nodeStartupTimeoutSeconds is set.",
+                )
+                .defaulting(MachineHealthCheckSpec::STARTUP_TIMEOUT.into()),
         ),
         (
             "maxUnhealthy",
@@ -164,13 +169,21 @@ fn spec() -> JSONSchemaProps {
          escalatingRemediations, with the lowest order",
     );
     [
-        ("nodeStartupTimeout", "checks", "nodeStartupTimeoutSeconds"),
         ("unhealthyConditions", "checks", "unhealthyNodeConditions"),
         ("unhealthyMachineConditions", "checks", "unhealthyMachineConditions"),
         ("remediationTemplate", "remediation", "templateRef"),
     ]
     .into_iter()
     .fold(spec, one_spelling)
+    .rule(
+        // An API server adds the default to a spec in the other spelling.
+        &format!(
+            "!(has(self.nodeStartupTimeout) && duration(self.nodeStartupTimeout) != duration('{}') && has(self.checks) && \
+             has(self.checks.nodeStartupTimeoutSeconds))",
+            MachineHealthCheckSpec::STARTUP_TIMEOUT
+        ),
+        "nodeStartupTimeout and checks.nodeStartupTimeoutSeconds are two spellings of one setting: remove one",
+    )
     .rule(
         "!(has(self.maxUnhealthy) && has(self.remediation) && has(self.remediation.triggerIf) && \
          has(self.remediation.triggerIf.unhealthyLessThanOrEqualTo))",

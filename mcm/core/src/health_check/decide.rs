@@ -11,14 +11,14 @@ use super::annotations::{is_paused, is_skipped, must_remediate};
 use super::breaker::{Allowance, allowance};
 use super::conditions::{EVALUATED, MachineConditions, PAUSED, REMEDIATION_ALLOWED, is_with_owner};
 use super::evaluate::{Health, evaluate};
+use super::events::{ignored_cluster_name, marked, warning, without_owner};
 use super::judged::{Judged, WITH_OWNER};
-use super::outcome::{About, Action, Outcome, Plan, Remediated, Remediator, State};
+use super::outcome::{Action, Outcome, Plan, Remediated, Remediator, State};
 use super::policy::{Policy, Remediation};
 use super::problem::PolicyError;
 use super::requests::{self, InHand, Step};
 use super::status::{Draft, number, stamp};
 use super::view::{Connection, RequestView, Settings, View};
-use crate::event::EventType;
 use crate::ownership::controller;
 
 /// Whether a decision needs the requests to other controllers, and the templates.
@@ -47,21 +47,13 @@ pub fn decide(view: &View, policy: Result<&Policy, &[PolicyError]>, settings: &S
     }
 }
 
-/// A plan that writes the status if it changed, and records events.
-fn written(draft: Draft, events: Vec<Action>) -> Plan {
+/// A plan that records warnings, and writes the status if it changed. A process that dies in between repeats a warning
+/// instead of losing it.
+fn written(draft: Draft, warnings: Vec<Action>) -> Plan {
     let status = draft.changed().map(|status| Action::WriteStatus(Box::new(status)));
     Plan {
-        actions: status.into_iter().chain(events).collect(),
+        actions: warnings.into_iter().chain(status).collect(),
         ..Plan::default()
-    }
-}
-
-fn warning(reason: &'static str, message: String) -> Action {
-    Action::RecordEvent {
-        about: About::Check,
-        type_: EventType::Warning,
-        reason,
-        message,
     }
 }
 
@@ -77,12 +69,13 @@ fn invalid(mut draft: Draft, errors: &[PolicyError]) -> Plan {
     );
     let changed = draft.condition(EVALUATED, false, "InvalidSpec", &message);
     let event = changed.then(|| warning("InvalidSpec", message));
+    let event = event.into_iter().chain(ignored_cluster_name(draft.check()));
     Plan {
         outcome: Outcome {
             short_circuited: true,
             ..Outcome::default()
         },
-        ..written(draft, event.into_iter().collect())
+        ..written(draft, event.collect())
     }
 }
 
@@ -92,7 +85,8 @@ fn unreachable(mut draft: Draft, since: Timestamp) -> Plan {
         stamp(since).0
     );
     draft.condition(EVALUATED, false, "TargetUnreachable", &message);
-    written(draft, Vec::new())
+    let events = ignored_cluster_name(draft.check()).into_iter().collect();
+    written(draft, events)
 }
 
 /// One pass over the machines of a valid check.
@@ -156,10 +150,10 @@ impl<'a> Pass<'a> {
             expected.saturating_sub(healthy),
             self.settings.exclusive_limit,
         );
-        let mut events = Vec::new();
+        let mut events: Vec<Action> = ignored_cluster_name(&self.view.check).into_iter().collect();
         let may_request = self.remediation_allowed(&mut draft, &answer, &mut events);
         self.choose(may_request);
-        let machines = self.machine_actions();
+        let machines = self.machine_actions(&mut events);
         let kept_entries = self.entries();
         let strays: Vec<Action> = self.stray_actions();
         draft.status.remediations = kept_entries;
@@ -172,7 +166,9 @@ impl<'a> Pass<'a> {
         let wake = self.wake(&draft, may_request);
         let outcome = self.outcome(!answer.allowed);
         let status = draft.changed().map(|status| Action::WriteStatus(Box::new(status)));
-        let actions = status.into_iter().chain(machines).chain(strays).chain(events);
+        let writes = status.into_iter().chain(machines).chain(strays);
+        // A process that dies in between repeats a warning instead of losing it.
+        let actions = events.into_iter().chain(writes);
         Plan {
             actions: actions.collect(),
             wake,
@@ -232,13 +228,13 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// When this process has observed the machines for long enough; `None`: it has. Before a process starts, an outage may
-    /// have hidden that machines recovered.
+    /// When this process has observed the machines for long enough; `None`: it has. An outage, or the time before a process
+    /// starts, may have hidden that machines recovered.
     fn observed_enough_at(&self) -> Option<Timestamp> {
-        let Connection::Up { since, .. } = self.view.connection else {
+        let Connection::Up { since, after_outage } = self.view.connection else {
             return None;
         };
-        let until = since?.checked_add(self.settings.outage_grace).ok()?;
+        let until = since.max(after_outage)?.checked_add(self.settings.outage_grace).ok()?;
         (until > self.now && !defect!(OutageIsCharged)).then_some(until)
     }
 
@@ -318,11 +314,11 @@ impl<'a> Pass<'a> {
         order
     }
 
-    /// The writes of machines, then their requests.
-    fn machine_actions(&mut self) -> Vec<Action> {
+    /// The writes of machines, then their requests and events.
+    fn machine_actions(&mut self, warnings: &mut Vec<Action>) -> Vec<Action> {
         let mut actions = Vec::new();
         let mut events = Vec::new();
-        let check = name_of(&self.view.check);
+        let check = &self.view.check;
         let external = self.policy.remediation != Remediation::Owner;
         for one in &mut self.judged {
             let machine = &one.target.machine;
@@ -343,19 +339,14 @@ impl<'a> Pass<'a> {
                 }
                 Health::Unhealthy { reason, message, .. } => {
                     if conditions.status(keys::HEALTH_CHECK_SUCCEEDED) != Some("False") {
-                        events.push(marked(
-                            one.target.name(),
-                            &check,
-                            machine.metadata.namespace.as_deref(),
-                            reason,
-                        ));
+                        events.push(marked(one.target.name(), check, reason));
                     }
                     conditions.set(keys::HEALTH_CHECK_SUCCEEDED, false, reason, message);
                     if one.asks_owner {
                         conditions.set(keys::OWNER_REMEDIATED, false, requests::WAITING, "");
                         remediated = Some(Remediated::Requested(Remediator::Owner));
                         if controller(&machine.metadata).is_none() {
-                            events.push(without_owner(one.target.name()));
+                            warnings.push(without_owner(one.target.name()));
                         }
                     }
                     if let Some((reason, message)) = &one.step.condition {
@@ -469,29 +460,3 @@ const TOO_MANY: &str = "TooManyUnhealthy";
 const OVERLAPPING: &str = "OverlappingMachineHealthCheck";
 /// How many machines a message names.
 const LISTED: usize = 10;
-
-fn name_of(check: &MachineHealthCheck) -> String {
-    let namespace = check.metadata.namespace.as_deref().unwrap_or_default();
-    format!("{namespace}/{}", check.metadata.name.as_deref().unwrap_or_default())
-}
-
-fn marked(machine: &str, check: &str, namespace: Option<&str>, reason: &str) -> Action {
-    Action::RecordEvent {
-        about: About::Machine(machine.to_owned()),
-        type_: EventType::Normal,
-        reason: "MachineMarkedUnhealthy",
-        message: format!(
-            "Machine {}/{machine} has been marked as unhealthy by {check}: {reason}",
-            namespace.unwrap_or_default()
-        ),
-    }
-}
-
-fn without_owner(machine: &str) -> Action {
-    Action::RecordEvent {
-        about: About::Machine(machine.to_owned()),
-        type_: EventType::Warning,
-        reason: "NoOwner",
-        message: "The machine is unhealthy and no MachineSet controls it, so it is not replaced".to_owned(),
-    }
-}

@@ -9,6 +9,7 @@ mod breaker;
 mod conditions;
 mod decide;
 mod evaluate;
+mod events;
 mod judged;
 mod outcome;
 pub mod owner;

@@ -151,6 +151,13 @@ pub(super) fn go_on(
     if let Some(request) = live {
         return under_way(request, entry, current, steps, recorded.unwrap_or_default(), now);
     }
+    if machine.status.is_kept() {
+        return Step {
+            entry,
+            text: kept(machine),
+            ..Step::default()
+        };
+    }
     if !may_begin {
         return Step {
             entry,
@@ -158,6 +165,14 @@ pub(super) fn go_on(
         };
     }
     create(view, machine, entry, current, now)
+}
+
+/// Why nothing is requested for a preserved machine: a repair would change what is to be analysed.
+fn kept(machine: &Machine) -> String {
+    match &machine.status.current_status.preserve_expiry_time {
+        Some(expiry) => format!("the machine is preserved until {}", expiry.0),
+        None => "the machine is preserved".to_owned(),
+    }
 }
 
 /// A request of the current template exists.

@@ -260,11 +260,15 @@ fn startup_timeout(spec: &MachineHealthCheckSpec, problems: &mut Problems) -> Op
         .checks
         .as_ref()
         .and_then(|checks| checks.node_startup_timeout_seconds);
+    // An API server adds the default to a spec in the other spelling.
+    let flat = spec
+        .node_startup_timeout
+        .filter(|timeout| nested.is_none() || timeout.0 != STARTUP_TIMEOUT);
     problems.one_spelling(
-        ("nodeStartupTimeout", spec.node_startup_timeout.is_some()),
+        ("nodeStartupTimeout", flat.is_some()),
         ("checks.nodeStartupTimeoutSeconds", nested.is_some()),
     );
-    let (field, timeout) = match (spec.node_startup_timeout, nested) {
+    let (field, timeout) = match (flat, nested) {
         (Some(timeout), _) => ("spec.nodeStartupTimeout", timeout.0),
         (None, Some(given)) => {
             let field = "spec.checks.nodeStartupTimeoutSeconds";

@@ -35,6 +35,11 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// The check as it was read.
+    pub fn check(&self) -> &'a MachineHealthCheck {
+        self.check
+    }
+
     /// Sets a condition; returns whether its status, reason or message changed.
     pub fn condition(&mut self, type_: &str, status: bool, reason: &str, message: &str) -> bool {
         let before = conditions::find(&self.status.conditions, type_).cloned();

@@ -11,6 +11,7 @@ use super::defects;
 use super::pass::Pass;
 use super::{Action, MachinePatch, Metric, NodeView, Plan, Reason, Sibling, creation, in_place, token};
 use crate::event::EventType;
+use crate::ownership::controller;
 
 /// The health check of a machine with a label `node` and a phase; `None`: nothing to do.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
@@ -54,7 +55,7 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
         conditions: with_reserved(&pass.machine().status, conditions),
         ..pass.machine().status.clone()
     };
-    if judged && problems.is_empty() && !running && !must_wait {
+    if judged && problems.is_empty() && !running && !must_wait && !stays_failed(pass) {
         return Some(healthy(pass, copied));
     }
     // An updated machine whose node has not become healthy would otherwise wait forever.
@@ -121,6 +122,13 @@ fn problems(pass: &Pass, conditions: &[NodeCondition]) -> Vec<String> {
     });
     bad.map(|condition| format!("{} is {}", condition.type_, condition.status))
         .collect()
+}
+
+/// Whether the machine stays Failed although its node may be healthy: its replacement is requested and not withdrawn.
+fn stays_failed(pass: &Pass) -> bool {
+    let machine = pass.machine();
+    let is_owned = controller(&machine.metadata).is_some();
+    pass.phase() == Some(&Phase::Failed) && is_owned && machine.status.is_remediation_requested()
 }
 
 /// The conditions of the Node, and those of the machine's status that are not copied from it.

@@ -8,8 +8,9 @@ use mcm_api::{MachineStatus, Phase, keys};
 
 use super::pass::Pass;
 use super::remediation_rank::{CANNOT, Rank};
-use super::{Plan, Reason, health};
+use super::{Plan, Reason, defects, health};
 use crate::health_check::{is_skipped, set_condition};
+use crate::preservation::shown;
 
 /// Other machines are replaced first, or the machine must not be deleted now.
 const DEFERRED: &str = "RemediationDeferred";
@@ -68,10 +69,12 @@ pub(super) fn report(pass: &Pass, mut plan: Plan) -> Plan {
     let wait = change(&mut conditions, &stand, pass);
     if conditions != status.conditions {
         let alone = plan.status.is_none();
-        plan.status = Some(MachineStatus {
+        let mut written = MachineStatus {
             conditions,
             ..status.clone()
-        });
+        };
+        written.current_status.phase = shown(&written, pass.settings.preservation);
+        plan.status = Some(written);
         if alone {
             let text = match &stand {
                 Stand::Deferred(why) => why.clone(),
@@ -171,16 +174,8 @@ fn turn(pass: &Pass) -> Stand {
         .collect();
     first.sort_unstable();
     first.dedup();
-    if defect!(DeferredMachinesUseBudget) {
-        let waiting = pass
-            .view
-            .siblings
-            .iter()
-            .filter(|sibling| sibling.requested.is_some())
-            .count();
-        if waiting + replaced.len() >= limit.max(2) {
-            return Stand::Deferred("too many machines are remediated".to_owned());
-        }
+    if defect!(DeferredMachinesUseBudget) && defects::waiting_exhaust_budget(pass, replaced.len(), limit) {
+        return Stand::Deferred("too many machines are remediated".to_owned());
     }
     if replaced.len() + first.len() < limit {
         return Stand::Due;

@@ -155,3 +155,34 @@ fn decide_now(view: &View) -> Plan {
 fn phase_of(plan: &Plan) -> Option<Phase> {
     plan.status.as_ref()?.current_status.phase.clone()
 }
+
+/// A user requests the replacement of a machine whose node is healthy.
+#[test]
+fn a_failed_machine_whose_replacement_is_requested_does_not_run_again() {
+    let mut view = requested();
+    view.machine.status.current_status.phase = Some(Phase::Failed);
+    let mut view = with_node(view, node(&healthy()));
+    assert_ne!(phase_of(&decide_now(&view)), Some(Phase::Running));
+    view.machine.metadata.owner_references = None;
+    assert_eq!(
+        phase_of(&decide_now(&view)),
+        Some(Phase::Running),
+        "nobody replaces a machine without an owner"
+    );
+}
+
+#[test]
+fn the_withdrawal_of_a_request_keeps_the_phase_of_a_preserved_machine() {
+    let mut view = requested();
+    view.machine.status.current_status.phase = Some(Phase::RunningPreserved);
+    view.machine.status.current_status.preserve_expiry_time = Some(Time("2099-01-01T00:00:00Z".parse().unwrap()));
+    for condition in &mut view.machine.status.conditions {
+        if condition.type_ == keys::HEALTH_CHECK_SUCCEEDED {
+            condition.status = "True".to_owned();
+        }
+    }
+    let plan = decide_now(&view);
+    let status = plan.status.unwrap();
+    assert_eq!(status.condition(keys::OWNER_REMEDIATED), None);
+    assert_eq!(status.current_status.phase, Some(Phase::RunningPreserved));
+}

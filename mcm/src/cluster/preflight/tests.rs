@@ -8,6 +8,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::{MachineClass, MachineName, ProviderId, VmIdentity};
 use mcm_driver::MachineRequest;
+use rstest::rstest;
 
 use super::*;
 use crate::testing::TestServer;
@@ -19,9 +20,14 @@ fn clock() -> Clock {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_serves_the_kinds_passes() {
     let server = TestServer::serving(&["machines", "machineclasses"]);
-    check_clusters(&server.client(), Some(&server.client()), &clock())
-        .await
-        .unwrap();
+    check_clusters(
+        &server.client(),
+        Some(&server.client()),
+        &[Controller::Machine, Controller::Safety],
+        &clock(),
+    )
+    .await
+    .unwrap();
     let agents: Vec<String> = server.agents().into_iter().collect();
     let expected = concat!("machine-controller-manager/", env!("CARGO_PKG_VERSION"), " (preflight)");
     assert_eq!(
@@ -31,16 +37,34 @@ async fn a_server_that_serves_the_kinds_passes() {
     );
 }
 
+#[rstest]
+#[case::class(&[Controller::Machine], &["machines"], &["machineclasses"])]
+#[case::owners(&[Controller::Machine, Controller::Set], &["machines", "machineclasses"], &["machinesets", "machinedeployments"])]
+#[case::health_checks(
+    &[Controller::Machine, Controller::MachineHealthCheck],
+    &["machines", "machineclasses"],
+    &["machinehealthchecks"]
+)]
+#[case::only_health_checks(&[Controller::MachineHealthCheck], &["machines"], &["machinehealthchecks"])]
 #[tokio::test(start_paused = true)]
-async fn missing_kinds_are_reported_with_the_fix() {
-    let error = check_clusters(&TestServer::serving(&["machines"]).client(), None, &clock())
+async fn missing_kinds_are_reported_with_the_fix(
+    #[case] controllers: &[Controller],
+    #[case] served: &[&str],
+    #[case] missing: &[&str],
+) {
+    let error = check_clusters(&TestServer::serving(served).client(), None, controllers, &clock())
         .await
         .unwrap_err()
         .to_string();
-    assert!(
-        error.contains("machineclasses") && error.contains("mcm crds"),
-        "{error}"
-    );
+    let all = [
+        "machineclasses",
+        "machinesets",
+        "machinedeployments",
+        "machinehealthchecks",
+    ];
+    let named: Vec<&str> = all.into_iter().filter(|name| error.contains(name)).collect();
+    assert_eq!(named, missing, "{error}");
+    assert!(error.contains("mcm crds"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,7 +72,7 @@ async fn an_unresponsive_server_fails_the_check_after_twenty_seconds() {
     let (server, clock) = (TestServer::serving(&[]), clock());
     server.set_down(true);
     let started = clock.now();
-    let error = check_clusters(&server.client(), None, &clock)
+    let error = check_clusters(&server.client(), None, &[Controller::Machine], &clock)
         .await
         .unwrap_err()
         .to_string();

@@ -10,10 +10,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::super::{
-    About, Action, Connection, Plan, Request, RequestKind, RequestView, Settings, Target, TemplateView, View, decide,
+    Action, Connection, Plan, Request, RequestKind, RequestView, Settings, Target, TemplateView, View, decide,
     normalize,
 };
-use super::{ago, annotated, check, later, machine, now, target, with};
+use super::{ago, annotated, check, later, machine, now, target, with, without_node};
 
 fn up(name: &str) -> Target {
     target(machine(name), &[("Ready", "True", 9000)])
@@ -125,17 +125,35 @@ fn the_owner_of_an_unhealthy_machine_is_asked() {
 }
 
 /// The order in which actions are performed: records of requests first, events last.
+/// The order of a plan: warnings, the status, machines, and events about them.
 #[test]
-fn the_status_is_written_before_machines_and_events_follow() {
-    let plan = plan(&view(check(json!({})), vec![down("m-2")]));
-    assert!(matches!(plan.actions.first(), Some(Action::WriteStatus(_))));
-    assert!(matches!(
-        plan.actions.last(),
-        Some(Action::RecordEvent {
-            about: About::Machine(_),
-            ..
-        })
+fn warnings_come_before_the_status_and_events_about_machines_last() {
+    let named = json!({ "clusterName": "shoot" });
+    let standalone = with(machine("m-2"), "/metadata/ownerReferences", json!([]));
+    let plan = plan(&view(
+        check(named),
+        vec![target(standalone, &[("Ready", "Unknown", 400)])],
     ));
+    let kinds: Vec<&str> = plan
+        .actions
+        .iter()
+        .map(|action| match action {
+            Action::RecordEvent { reason, .. } => reason,
+            Action::WriteStatus(_) => "status",
+            Action::WriteConditions { .. } => "machine",
+            Action::CreateRequest { .. } | Action::DeleteRequest { .. } => "request",
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "ClusterNameIgnored",
+            "NoOwner",
+            "status",
+            "machine",
+            "MachineMarkedUnhealthy"
+        ]
+    );
 }
 
 #[test]
@@ -502,4 +520,69 @@ fn the_next_template_is_recorded_before_the_request_of_the_last_one_is_deleted()
         _ => None,
     });
     assert_eq!(created, Some(json!("rebuild")));
+}
+
+#[test]
+fn a_cluster_name_is_ignored_with_one_warning() {
+    let mut first = view(check(json!({ "clusterName": "shoot" })), vec![up("m-1")]);
+    let warned = plan(&first);
+    assert_eq!(events(&warned), ["ClusterNameIgnored"]);
+    first.check.status = status(&first, &warned);
+    assert_eq!(events(&plan(&first)), [""; 0]);
+    let without = view(check(json!({})), vec![up("m-1")]);
+    assert_eq!(events(&plan(&without)), [""; 0]);
+}
+
+#[test]
+fn a_cluster_name_of_an_invalid_check_is_warned_about_too() {
+    let view = view(
+        check(json!({ "clusterName": "shoot", "unhealthyRange": "[3-2]" })),
+        Vec::new(),
+    );
+    assert_eq!(events(&plan(&view)), ["InvalidSpec", "ClusterNameIgnored"]);
+}
+
+#[test]
+fn nothing_is_requested_of_another_controller_for_a_preserved_machine() {
+    let preserved = with(
+        machine("m-1"),
+        "/status/currentStatus/preserveExpiryTime",
+        json!("2099-01-01T00:00:00Z"),
+    );
+    let view = external(vec![target(preserved, &[("Ready", "Unknown", 400)])], Vec::new());
+    let plan = plan(&view);
+    assert!(
+        !plan
+            .actions
+            .iter()
+            .any(|action| matches!(action, Action::CreateRequest { .. }))
+    );
+    let status = status(&view, &plan);
+    assert_eq!(status.remediations, []);
+    let entry = &status.unhealthy[0];
+    assert!(
+        entry
+            .message
+            .ends_with("the machine is preserved until 2099-01-01T00:00:00Z"),
+        "{}",
+        entry.message
+    );
+}
+
+#[rstest]
+#[case::within_the_grace(30, "JustConnected", 0)]
+#[case::after_the_grace(60, "RemediationAllowed", 1)]
+fn nothing_is_requested_within_the_grace_after_an_outage(
+    #[case] seconds: i64,
+    #[case] reason: &str,
+    #[case] requests: usize,
+) {
+    let mut view = view(check(json!({})), vec![without_node(machine("m-1"))]);
+    view.connection = Connection::Up {
+        since: None,
+        after_outage: Some(ago(seconds).parse().unwrap()),
+    };
+    let plan = plan(&view);
+    assert!(condition(&status(&view, &plan), "RemediationAllowed").ends_with(reason));
+    assert_eq!(asked(&plan).len(), requests);
 }

@@ -188,3 +188,17 @@ fn templates_are_used_in_their_order_and_the_last_has_no_timeout() {
         .collect();
     assert_eq!(steps, [(3, Some(600)), (7, None)]);
 }
+
+/// An API server adds the default to a spec in the other spelling.
+#[test]
+fn the_default_of_the_startup_timeout_does_not_conflict_with_the_other_spelling() {
+    let fields = json!({
+        "nodeStartupTimeout": MachineHealthCheckSpec::STARTUP_TIMEOUT,
+        "checks": { "nodeStartupTimeoutSeconds": 300 },
+    });
+    let policy = normalize(&spec(fields), "garden").unwrap();
+    assert_eq!(policy.startup_timeout.map(|timeout| timeout.as_secs()), Some(300));
+    let absent = normalize(&spec(json!({})), "garden").unwrap();
+    let default = json!({ "nodeStartupTimeout": MachineHealthCheckSpec::STARTUP_TIMEOUT });
+    assert_eq!(normalize(&spec(default), "garden").unwrap(), absent);
+}
