@@ -282,7 +282,6 @@ impl TestServer {
         }
     }
 
-    /// Performs a request of another client synchronously; returns `None` if the object is absent.
     /// Why the server refuses an object that another client creates.
     pub(crate) fn refusal(&self, collection: &str, object: &Value) -> String {
         let (status, body) = self.response(&Method::POST, collection, object);
@@ -290,6 +289,7 @@ impl TestServer {
         body["message"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// Performs a request of another client synchronously; returns `None` if the object is absent.
     fn request(&self, method: Method, path: &str, body: &Value) -> Option<Value> {
         let (status, body) = self.response(&method, path, body);
         if status == http::StatusCode::NOT_FOUND {

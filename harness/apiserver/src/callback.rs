@@ -1,10 +1,12 @@
 //! Calls of programs outside the server over HTTPS, for webhooks.
 
+use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::join_all;
 use http::{Request, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::rt::TokioIo;
@@ -12,6 +14,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsConnector;
 
 /// The largest response in bytes.
@@ -31,11 +34,55 @@ pub(crate) struct Callback {
     pub(crate) body: Vec<u8>,
 }
 
+/// Sends requests, on a thread of its own: the threads that serve requests can all wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Caller(OnceLock<Runtime>);
+
+impl Caller {
+    /// Sends requests at the same time, and blocks the thread until all have an outcome.
+    pub(crate) fn send(&self, callbacks: Vec<Callback>) -> Vec<Result<Vec<u8>, String>> {
+        let count = callbacks.len();
+        let failed = |why: String| vec![Err(format!("failed to call webhook: {why}")); count];
+        let runtime = match self.runtime() {
+            Ok(runtime) => runtime,
+            Err(error) => return failed(error.to_string()),
+        };
+        let (sender, receiver) = mpsc::channel();
+        runtime.spawn(async move {
+            // The receiver waits for it.
+            let _ = sender.send(join_all(callbacks.into_iter().map(send)).await);
+        });
+        let outcomes = tokio::task::block_in_place(|| receiver.recv());
+        outcomes.unwrap_or_else(|_| failed("the server ends".to_owned()))
+    }
+
+    fn runtime(&self) -> io::Result<&Runtime> {
+        if let Some(runtime) = self.0.get() {
+            return Ok(runtime);
+        }
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("webhooks")
+            .enable_all()
+            .build()?;
+        Ok(self.0.get_or_init(|| runtime))
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        // A task can drop the server, and must not wait.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 /// Sends a request; returns the body of the response. The texts of errors are like those of Go.
 ///
 /// # Errors
 /// The reason why there is no response with code 200.
-pub(crate) async fn send(callback: Callback) -> Result<Vec<u8>, String> {
+async fn send(callback: Callback) -> Result<Vec<u8>, String> {
     let url = format!("{}?timeout={}s", callback.url, callback.timeout.as_secs());
     let timeout = callback.timeout;
     let outcome = tokio::time::timeout(timeout, exchange(callback, &url)).await;

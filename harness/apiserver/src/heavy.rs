@@ -28,13 +28,17 @@ impl Default for HeavyWork {
 
 impl HeavyWork {
     /// Performs the work of a heavy request. On a runtime with several threads, another thread takes over the tasks of
-    /// this one meanwhile.
-    pub(crate) async fn perform<T>(&self, work: impl Future<Output = T>) -> T {
+    /// this one meanwhile. Work that waits for programs outside the server, which can send requests themselves, is not
+    /// limited to some at the same time.
+    pub(crate) async fn perform<T>(&self, work: impl Future<Output = T>, waits_for_others: bool) -> T {
         if Handle::current().runtime_flavor() != RuntimeFlavor::MultiThread {
             return work.await;
         }
-        // The semaphore is never closed.
-        let _permit = self.0.acquire().await.ok();
+        let _permit = match waits_for_others {
+            true => None,
+            // The semaphore is never closed.
+            false => self.0.acquire().await.ok(),
+        };
         tokio::task::block_in_place(|| Handle::current().block_on(work))
     }
 }

@@ -5,14 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clock::Stream;
-use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::admission::{self, Admission, Call};
 use crate::authority::Authority;
 use crate::authorization::Authorizer;
-use crate::callback::{self, Callback};
+use crate::callback::{Callback, Caller};
 use crate::data::Data;
 use crate::faults::Faults;
 use crate::heavy::HeavyWork;
@@ -38,6 +37,8 @@ pub(crate) struct Inner {
     pub(crate) authorizer: Authorizer,
     /// The policies that decide about writes.
     pub(crate) admission: Admission,
+    /// Calls webhooks.
+    pub(crate) caller: Caller,
     /// Where the services run that webhooks name.
     pub(crate) services: BTreeMap<ServicePort, SocketAddr>,
     pub(crate) faults: Faults,
@@ -108,10 +109,9 @@ impl admission::Context for Inner {
             return refuse("failed to call webhook: a simulated API server has no network");
         }
         match Handle::try_current() {
-            Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
-                let sent = calls.into_iter().map(|call| callback::send(self.callback(call)));
-                tokio::task::block_in_place(|| runtime.block_on(join_all(sent)))
-            }
+            Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => self
+                .caller
+                .send(calls.into_iter().map(|call| self.callback(call)).collect()),
             _ => refuse(
                 "failed to call webhook: it needs a runtime of tokio with several threads (flavor = \"multi_thread\")",
             ),

@@ -20,6 +20,7 @@ use serde_json::json;
 use crate::admission::Admission;
 use crate::authority::{Authority, CertificateError};
 use crate::authorization::{Authorization, Authorizer};
+use crate::callback::Caller;
 use crate::data::{Data, DataError, Opened};
 use crate::faults::{Faults, Marks};
 use crate::heavy::HeavyWork;
@@ -240,6 +241,7 @@ impl Server {
             tokens: Mutex::new(tokens),
             authorizer,
             admission,
+            caller: Caller::default(),
             services,
             faults,
             in_flight: InFlight::default(),

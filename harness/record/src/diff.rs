@@ -95,8 +95,9 @@ fn limited(value: Value, most: usize) -> (Value, bool) {
     if size <= most {
         return (value, false);
     }
+    let left_out = json!(format!("({size} bytes left out)"));
     let Value::Object(fields) = value else {
-        return (json!(format!("({size} bytes left out)")), true);
+        return (left_out, true);
     };
     // The smallest first; what is left over is shared by the others.
     let mut by_size: Vec<(usize, String, Value)> = fields
@@ -114,7 +115,12 @@ fn limited(value: Value, most: usize) -> (Value, bool) {
         fields_left -= 1;
         limited_fields.insert(name, value);
     }
-    (Value::Object(limited_fields), true)
+    let limited_fields = Value::Object(limited_fields);
+    // The names alone can be too much.
+    if self::size(&limited_fields) > most {
+        return (left_out, true);
+    }
+    (limited_fields, true)
 }
 
 /// The size of a value as JSON.
@@ -186,6 +192,19 @@ mod tests {
         assert_eq!(diff.patch["status"]["phase"], "Running");
         assert_eq!(diff.patch["spec"]["replicas"], 3);
         assert_eq!(diff.patch["status"]["text"], "(10002 bytes left out)");
+    }
+
+    #[test]
+    fn a_change_of_many_small_fields_is_limited() {
+        let data: Map<String, Value> = (0..6_000).map(|number| (format!("key-{number}"), json!("v"))).collect();
+        let new = json!({ "metadata": { "name": "m" }, "data": data });
+        let diff = between(None, &new).unwrap();
+        assert!(
+            diff.cut && size(&diff.patch) <= MOST_BYTES,
+            "{} bytes",
+            size(&diff.patch)
+        );
+        assert_eq!(diff.patch["metadata"]["name"], "m");
     }
 
     #[test]

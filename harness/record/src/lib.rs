@@ -23,7 +23,7 @@ pub use self::model::{
 };
 pub use self::read::{MOST_BYTES, ReadError, check_size, read};
 pub use self::recorder::{Program, Recorder, StageEvent, StageEventKind, Window};
-pub use self::redact::without_secrets;
+pub use self::redact::{is_copy, without_secrets};
 
 /// The name of the file with a record.
 pub const FILE: &str = "run.drydock.json";

@@ -26,9 +26,17 @@ fn remove(value: &mut Value, in_secret: bool) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| remove(item, in_secret)),
-        Value::String(text) if in_secret && text.contains("stringData") => *text = REMOVED.to_owned(),
+        Value::String(text) if in_secret && is_copy(text) => *text = REMOVED.to_owned(),
         _ => {}
     }
+}
+
+/// Whether a text in a Secret can be a copy of it, such as the annotation of `kubectl apply`.
+#[must_use]
+pub fn is_copy(text: &str) -> bool {
+    ["\"data\"", "data:", "stringData"]
+        .iter()
+        .any(|sign| text.contains(sign))
 }
 
 /// Replaces every value below, and keeps the names.
@@ -59,8 +67,10 @@ mod tests {
 
     #[test]
     fn a_copy_of_a_secret_in_an_annotation_is_removed() {
-        let copy = r#"{"kind":"Secret","stringData":{"apiToken":"planted"}}"#;
-        let document = json!({ "kind": "Secret", "metadata": { "annotations": { "last-applied": copy } } });
-        assert!(!without_secrets(document).to_string().contains("planted"));
+        for field in ["stringData", "data"] {
+            let copy = format!(r#"{{"kind":"Secret","{field}":{{"apiToken":"planted"}}}}"#);
+            let document = json!({ "kind": "Secret", "metadata": { "annotations": { "last-applied": copy } } });
+            assert!(!without_secrets(document).to_string().contains("planted"), "{field}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `drydock diff`: compares the records of two runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -14,7 +14,7 @@ use crate::report::record::read_from;
 
 /// Compares two runs event by event, and prints the first difference.
 ///
-/// Times are not compared, and generated names only by the order of their first appearance. `drydock reports diff` compares
+/// Times and durations are not compared, and generated names only by the order of their first appearance. `drydock reports diff` compares
 /// the results, plans and narratives of two report folders.
 #[derive(Args, Debug)]
 #[command(
@@ -31,8 +31,15 @@ pub(super) struct DiffCommand {
 
 impl DiffCommand {
     pub(super) fn execute(self) -> Ended {
-        let read = |given: &PathBuf| -> Result<RunRecord, Stop> { Ok(read_from(&found(given)?)?) };
-        let (one, other) = (read(&self.one)?, read(&self.other)?);
+        let (one, other) = (found(&self.one)?, found(&self.other)?);
+        if one == other {
+            let both = one.display();
+            return Err(Stop::Usage(format!(
+                "{both} cannot be compared with itself: name two records"
+            )));
+        }
+        let read = |path: &Path| -> Result<RunRecord, Stop> { Ok(read_from(path)?) };
+        let (one, other) = (read(&one)?, read(&other)?);
         for (name, record) in [("A", &one), ("B", &other)] {
             let place = &record.meta.place;
             let place = format!("{} on {} with seed {}", place.scenario, place.stage, place.seed);
@@ -45,7 +52,11 @@ impl DiffCommand {
         let comparison = compare(&one, &other);
         let Some((left, right)) = comparison.first else {
             say!("no difference in {} events", comparison.agreed);
-            return Ok(Outcome::Passed);
+            if comparison.same_verdict {
+                return Ok(Outcome::Passed);
+            }
+            say!("but one run passed and the other did not");
+            return Ok(Outcome::Failed);
         };
         say!();
         say!("The runs have {} events in common. The last ones:", comparison.agreed);

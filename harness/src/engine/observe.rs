@@ -181,7 +181,8 @@ fn is_not_found(error: &watcher::Error) -> bool {
     matches!(cause, kube::Error::Api(status) if status.is_not_found())
 }
 
-/// The object as JSON, without the data of Secrets. The conversion of a decoded object does not fail.
+/// The object as JSON, without the data of Secrets and copies of it in annotations. The conversion of a decoded object
+/// does not fail.
 fn json(kind: &Kind, object: &DynamicObject) -> Box<Value> {
     let mut value = serde_json::to_value(object).unwrap_or(Value::Null);
     if kind.key == "Secret"
@@ -189,6 +190,12 @@ fn json(kind: &Kind, object: &DynamicObject) -> Box<Value> {
     {
         fields.remove("data");
         fields.remove("stringData");
+        let annotations = value
+            .pointer_mut("/metadata/annotations")
+            .and_then(Value::as_object_mut);
+        if let Some(annotations) = annotations {
+            annotations.retain(|_, text| !text.as_str().is_some_and(record::is_copy));
+        }
     }
     Box::new(value)
 }
@@ -198,6 +205,22 @@ mod tests {
     use scenario::kinds;
 
     use super::*;
+
+    #[test]
+    fn a_secret_is_observed_without_its_data() {
+        let kind = kinds::find("Secret").unwrap();
+        let mut object = DynamicObject::new("cloud", &kind.resource());
+        let copy = r#"{"kind":"Secret","data":{"token":"cGxhbnRlZA=="}}"#;
+        let annotations = [("last-applied", copy), ("note", "kept")];
+        object.metadata.annotations = Some(
+            annotations
+                .map(|(name, text)| (name.to_owned(), text.to_owned()))
+                .into(),
+        );
+        object.data = serde_json::json!({ "data": { "token": "cGxhbnRlZA==" } });
+        let seen = json(kind, &object).to_string();
+        assert!(!seen.contains("cGxhbnRlZA==") && seen.contains("kept"), "{seen}");
+    }
 
     #[test]
     fn a_list_reports_deletions_before_the_listed_objects() {

@@ -11,7 +11,7 @@ use scenario::result::RunResult;
 use stage::StageResult;
 
 use super::files::write_file;
-use super::trace;
+use super::{store, trace};
 
 /// The file with the HTML report.
 pub const REPORT: &str = "report.html";
@@ -55,12 +55,12 @@ pub enum RecordError {
 }
 
 /// Writes the record and the report of a run that passed into its own folder below `folder`, and sets the field of the
-/// result that refers to it. The folder of an earlier run of the same job is reused.
+/// result that refers to it. If an earlier run of the same name has one, the new one gets a number.
 ///
 /// # Errors
 /// When they cannot be written.
 pub fn write_passed(folder: &Path, job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) -> io::Result<()> {
-    let folder = folder.join(job.report_name());
+    let folder = store::create_numbered(folder, &job.report_name())?;
     write(&folder, job, result, ran)?;
     result.record = Some(folder);
     Ok(())
@@ -84,7 +84,8 @@ fn complete(job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Result<R
     if let Some(stage) = stage {
         recorder.add_stage_events(trace::stage_events(stage, &job.plan.disturbances));
         if !stage.entries.is_empty() {
-            recorder.add_causes(&trace::entries(&stage.entries));
+            let missing = stage.entries.first().map_or(0, |entry| entry.number);
+            recorder.add_causes(&trace::entries(&stage.entries), missing);
         }
     }
     let plan = without_secrets(serde_json::to_value(&job.plan)?);

@@ -131,11 +131,20 @@ pub(super) fn create(job: &Job) -> io::Result<PathBuf> {
         fs::create_dir(&folder)?;
         return Ok(folder);
     }
-    let numbers = numbered(&job.reports, &name)?.into_iter().map(|(number, _)| number);
+    create_numbered(&job.reports, &name)
+}
+
+/// Creates a folder of that name in `parent`, with a number after a point if there is one.
+///
+/// # Errors
+/// If it cannot be created.
+pub(super) fn create_numbered(parent: &Path, name: &str) -> io::Result<PathBuf> {
+    fs::create_dir_all(parent)?;
+    let numbers = numbered(parent, name)?.into_iter().map(|(number, _)| number);
     let mut number = numbers.max().unwrap_or(0).saturating_add(1);
     loop {
-        let folder = job.reports.join(match number {
-            1 => name.clone(),
+        let folder = parent.join(match number {
+            1 => name.to_owned(),
             number => format!("{name}.{number}"),
         });
         match fs::create_dir(&folder) {

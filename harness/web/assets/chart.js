@@ -85,6 +85,8 @@ export function charts(state, colors) {
  * @param {import("./palette.js").Colors} colors
  */
 function drawChart(canvas, counters, most, state, colors) {
+  // As wide as the timeline, which has a scroll bar beside it; the border counts.
+  canvas.style.width = `${byId("lanes").clientWidth + 2}px`;
   const { context, width, height } = prepared(canvas, CHART_HEIGHT);
   const inner = width - LEFT;
   const x = axisX(state, width);

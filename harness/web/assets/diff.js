@@ -25,8 +25,10 @@ export function shown(value) {
  */
 function elements(before, after) {
   if (!Array.isArray(before) || !Array.isArray(after)) return null;
-  const nameOf = (item) => item?.type ?? item?.name ?? item?.key;
-  const named = (list) => list.every((item) => typeof nameOf(item) === "string");
+  // Two taints can have the same key.
+  const nameOf = (item) => item?.type ?? item?.name ?? (item?.key === undefined ? undefined : `${item.key}:${item.effect ?? ""}`);
+  const named = (list) =>
+    list.every((item) => typeof nameOf(item) === "string") && new Set(list.map(nameOf)).size === list.length;
   if (!named(before) || !named(after)) return null;
   const names = [...new Set([...before, ...after].map(nameOf))];
   return names.map((name) => ({

@@ -74,20 +74,20 @@ export function laidOut(index, pods) {
     const alone = of("vm").filter((vm) => vm.zone === zone.id && vm.parent === undefined);
     for (const vm of alone) row(vm.name, `VM ${vm.name} without a machine`, [{ id: vm.id, height: THIN + 3, classes: ["vm"] }], [vm.id]);
   }
-  const homeless = machines.filter((machine) => machine.zone === undefined);
-  if (homeless.length > 0) heading(zones.length > 0 ? "Machines without a VM" : "Machines");
-  homeless.forEach(machineRow);
-  const foreign = of("node").filter((node) => node.parent === undefined);
-  if (foreign.length > 0) heading("Nodes of other clouds");
-  for (const node of foreign) row(node.name, `node ${node.name}`, [{ id: node.id, height: THIN + 3, classes: ["node"] }], [node.id]);
+  const withoutVm = machines.filter((machine) => machine.zone === undefined);
+  if (withoutVm.length > 0) heading(zones.length > 0 ? "Machines without a VM" : "Machines");
+  withoutVm.forEach(machineRow);
+  const withoutMachine = of("node").filter((node) => node.parent === undefined);
+  if (withoutMachine.length > 0) heading("Nodes of other clouds");
+  for (const node of withoutMachine) row(node.name, `node ${node.name}`, [{ id: node.id, height: THIN + 3, classes: ["node"] }], [node.id]);
   const pools = [...of("deployment"), ...of("set")];
   if (pools.length > 0) heading("Deployments and sets");
   for (const actor of pools) row(actor.name, `${actor.kind} ${actor.name}`, [{ id: actor.id, height: BAR, classes: [] }], [actor.id]);
-  const lost = pods ? of("pod").filter((pod) => pod.parent === undefined) : of("pod");
+  const withoutNode = pods ? of("pod").filter((pod) => pod.parent === undefined) : of("pod");
   const others = of("object");
-  if (lost.length + others.length > 0) heading("Pods and other objects");
-  if (pods) lost.forEach(podRow);
-  else if (lost.length > 0) row(`pods (${lost.length})`, "all pods; the button `Pods` shows them one by one", [{ id: "pods", height: BAR, classes: [] }], lost.map((pod) => pod.id));
+  if (withoutNode.length + others.length > 0) heading("Pods and other objects");
+  if (pods) withoutNode.forEach(podRow);
+  else if (withoutNode.length > 0) row(`pods (${withoutNode.length})`, "all pods; the button `Pods` shows them one by one", [{ id: "pods", height: BAR, classes: [] }], withoutNode.map((pod) => pod.id));
   if (others.length > 0) row(`others (${others.length})`, "all other objects", [{ id: "others", height: BAR, classes: [] }], others.map((actor) => actor.id));
 
   let y = 0;

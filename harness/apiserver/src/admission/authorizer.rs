@@ -13,16 +13,16 @@ use crate::reviewer::Subject;
 /// The cost of a check, as in upstream.
 const CHECK_COST: u64 = 350_000;
 
-/// Asks for one account.
-#[derive(Clone, Debug)]
-struct Asking {
+/// A step of a question about one account.
+#[derive(Clone)]
+struct AuthorizerValue {
     context: Arc<dyn Context>,
     who: Identity,
-    what: What,
+    state: State,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum State {
     /// Nothing yet; `requestResource` is that of the request.
     Start {
         request: Box<ResourceAction>,
@@ -41,10 +41,10 @@ pub(crate) fn authorizer(context: &Arc<dyn Context>, request: &Request, subject:
         resource,
         subresource,
     } = request.target.clone();
-    native(Asking {
+    native(AuthorizerValue {
         context: Arc::clone(context),
         who: request.user.clone(),
-        what: What::Start {
+        state: State::Start {
             request: Box::new(ResourceAction {
                 verb: String::new(),
                 group,
@@ -57,22 +57,29 @@ pub(crate) fn authorizer(context: &Arc<dyn Context>, request: &Request, subject:
     })
 }
 
-impl Asking {
-    fn with(&self, what: What) -> Value {
-        native(Self { what, ..self.clone() })
+/// Without the server, of which errors of functions would show a part.
+impl std::fmt::Debug for AuthorizerValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("authorizer")
+    }
+}
+
+impl AuthorizerValue {
+    fn with(&self, state: State) -> Value {
+        native(Self { state, ..self.clone() })
     }
 
     fn check(&self, action: &Action) -> Value {
         let registry = self.context.registry();
         let decision = self.context.authorizer().explain(registry.store(), &self.who, action);
-        self.with(What::Decided(decision))
+        self.with(State::Decided(decision))
     }
 }
 
-impl Native for Asking {
+impl Native for AuthorizerValue {
     fn field(&self, name: &str) -> Option<Value> {
-        match &self.what {
-            What::Start { request } if name == "requestResource" => Some(self.with(What::Resource(request.clone()))),
+        match &self.state {
+            State::Start { request } if name == "requestResource" => Some(self.with(State::Resource(request.clone()))),
             _ => None,
         }
     }
@@ -94,20 +101,20 @@ impl Native for Asking {
         } else {
             &["", "", ""]
         };
-        Ok(match (&self.what, function, texts) {
-            (What::Start { .. }, "group", [group]) => self.with(What::Group((*group).to_owned())),
-            (What::Start { .. }, "path", ["" | "/"]) => return Err("path must not be empty".to_owned()),
-            (What::Start { .. }, "path", [path]) => self.with(What::Path((*path).to_owned())),
-            (What::Start { .. }, "serviceAccount", [namespace, name]) => native(Self {
+        Ok(match (&self.state, function, texts) {
+            (State::Start { .. }, "group", [group]) => self.with(State::Group((*group).to_owned())),
+            (State::Start { .. }, "path", ["" | "/"]) => return Err("path must not be empty".to_owned()),
+            (State::Start { .. }, "path", [path]) => self.with(State::Path((*path).to_owned())),
+            (State::Start { .. }, "serviceAccount", [namespace, name]) => native(Self {
                 who: Identity::service_account(namespace, name).authenticated(),
                 ..self.clone()
             }),
-            (What::Group(group), "resource", [resource]) => self.with(What::Resource(Box::new(ResourceAction {
+            (State::Group(group), "resource", [resource]) => self.with(State::Resource(Box::new(ResourceAction {
                 group: group.clone(),
                 resource: (*resource).to_owned(),
                 ..ResourceAction::default()
             }))),
-            (What::Resource(action), _, [value]) if function != "check" => {
+            (State::Resource(action), _, [value]) if function != "check" => {
                 let mut action = action.clone();
                 let value = (*value).to_owned();
                 match function {
@@ -118,20 +125,20 @@ impl Native for Asking {
                     "fieldSelector" | "labelSelector" => {}
                     _ => return Err("no such overload".to_owned()),
                 }
-                self.with(What::Resource(action))
+                self.with(State::Resource(action))
             }
-            (What::Resource(action), "check", [verb]) => self.check(&Action::Resource(ResourceAction {
+            (State::Resource(action), "check", [verb]) => self.check(&Action::Resource(ResourceAction {
                 verb: (*verb).to_owned(),
                 ..action.as_ref().clone()
             })),
-            (What::Path(path), "check", [verb]) => self.check(&Action::Path {
+            (State::Path(path), "check", [verb]) => self.check(&Action::Path {
                 verb: (*verb).to_owned(),
                 path: path.clone(),
             }),
-            (What::Decided(decision), "allowed", []) => Value::Bool(decision.allowed),
-            (What::Decided(decision), "reason", []) => decision.reason.as_str().into(),
-            (What::Decided(_), "errored", []) => Value::Bool(false),
-            (What::Decided(_), "error", []) => "".into(),
+            (State::Decided(decision), "allowed", []) => Value::Bool(decision.allowed),
+            (State::Decided(decision), "reason", []) => decision.reason.as_str().into(),
+            (State::Decided(_), "errored", []) => Value::Bool(false),
+            (State::Decided(_), "error", []) => "".into(),
             _ => return Err("no such overload".to_owned()),
         })
     }

@@ -29,6 +29,9 @@ pub(crate) fn values(
     if matched(&binding.constraints, registry, request, subject)?.is_none() {
         return Ok(Vec::new());
     }
+    if let Some(why) = &policy.error {
+        return Ok(vec![Err(why.clone())]);
+    }
     let found: Vec<Option<Json>> = match (&policy.param_kind, &binding.params) {
         (Some(kind), Some(reference)) => match params::find(registry, kind, reference, subject) {
             Ok(found) => found.into_iter().map(Some).collect(),

@@ -17,6 +17,7 @@ mod validating;
 mod values;
 mod webhooks;
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ use mutating::Mutator;
 
 use crate::authorization::Authorizer;
 use crate::policies::{Base, Binding, MutatingPolicy, Policy, Webhook};
-use crate::registry::Registry;
+use crate::registry::{Entry, Registry};
 use crate::reviewer::{Reviewer, Subject};
 use crate::signal;
 use crate::status::ApiError;
@@ -136,15 +137,21 @@ impl Admission {
             }
         }
     }
+
+    /// Whether the server can call webhooks.
+    pub(crate) fn has_webhooks(&self, store: &Store) -> bool {
+        let plugins = self.plugins(store);
+        let is_webhook = |mutator: &Mutator| matches!(mutator, Mutator::Webhook(_));
+        !plugins.validating.is_empty() || plugins.mutating.iter().any(is_webhook)
+    }
 }
 
 impl Plugins {
     fn read(store: &Store) -> Self {
-        // What is stored has been parsed before.
         let policies = objects(store, POLICIES).into_iter();
-        let policies = policies.filter_map(|policy| Policy::read(&policy).ok());
+        let policies = policies.map(|policy| Policy::read(&policy).0);
         let mutating = objects(store, MUTATING_POLICIES).into_iter();
-        let mutating = mutating.filter_map(|policy| MutatingPolicy::read(&policy).ok());
+        let mutating = mutating.map(|policy| MutatingPolicy::read(&policy).0);
         let mutating = with_bindings(mutating, bindings(store, MUTATING_BINDINGS), |policy| &policy.base);
         let mutating = mutating
             .into_iter()
@@ -183,8 +190,9 @@ fn with_bindings<P>(
 /// The webhooks of all configurations, in the order in which they are called.
 fn read_webhooks(store: &Store, table: &str) -> Vec<Webhook> {
     let configurations = objects(store, table).into_iter();
-    let read = configurations.filter_map(|configuration| Webhook::read_all(&configuration).ok());
-    read.flatten().collect()
+    configurations
+        .flat_map(|configuration| Webhook::read_all(&configuration).0)
+        .collect()
 }
 
 /// All objects of a table, by name.
@@ -202,15 +210,59 @@ struct Review {
     request: Request,
 }
 
+impl Review {
+    /// The entry of the request's version, if its objects are stored in another form.
+    fn converting(&self) -> Option<Entry> {
+        let target = &self.request.target;
+        let catalog = self.context.registry().catalog();
+        let entry = catalog.find(&target.group, &target.version, &target.resource)?;
+        let is_converted = entry.resource.conversion.is_some() && target.subresource != "scale";
+        is_converted.then(|| entry.clone())
+    }
+}
+
 impl Reviewer for Review {
     fn mutate(&self, subject: Subject<'_>, warnings: &mut Vec<String>) -> Result<Option<Value>, ApiError> {
+        let entry = self.converting();
+        let [new, old] = requested(entry.as_ref(), &subject);
+        let subject = Subject {
+            new: new.as_deref(),
+            old: old.as_deref(),
+            ..subject
+        };
         let request = (&self.request, &subject);
-        mutating::mutate(&self.context, &self.plugins.mutating, request, warnings)
+        let mut changed = mutating::mutate(&self.context, &self.plugins.mutating, request, warnings)?;
+        if let (Some(entry), Some(changed)) = (&entry, &mut changed) {
+            entry.convert_to_stored(changed);
+        }
+        Ok(changed)
     }
 
     fn validate(&self, subject: Subject<'_>, warnings: &mut Vec<String>) -> Result<(), ApiError> {
+        let entry = self.converting();
+        let [new, old] = requested(entry.as_ref(), &subject);
+        let subject = Subject {
+            new: new.as_deref(),
+            old: old.as_deref(),
+            ..subject
+        };
         let request = (&self.request, &subject);
         validating::validate(&self.context, &self.plugins.policies, request, warnings)?;
         webhooks::validate(&self.context, &self.plugins.validating, request, warnings)
     }
+}
+
+/// The new and the old object in the version of the request.
+fn requested<'a>(entry: Option<&Entry>, subject: &Subject<'a>) -> [Option<Cow<'a, Value>>; 2] {
+    [subject.new, subject.old].map(|object| {
+        let object = object?;
+        Some(match entry {
+            None => Cow::Borrowed(object),
+            Some(entry) => {
+                let mut object = object.clone();
+                entry.convert_from_stored(&mut object);
+                Cow::Owned(object)
+            }
+        })
+    })
 }

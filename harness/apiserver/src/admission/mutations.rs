@@ -7,11 +7,12 @@ use serde_json::Value;
 use super::effect::Effect;
 use super::refusal::forbidden;
 use super::request::Request;
+use super::values::Values;
 use super::{Context, bound};
 use crate::apply;
 use crate::cel::{self, Budget};
 use crate::patch;
-use crate::policies::{Binding, MutatingPolicy, Mutation, Reason};
+use crate::policies::{Binding, MutatingPolicy, Mutation, Parsed, Reason};
 use crate::resource::Shape;
 use crate::reviewer::Subject;
 use crate::status::ApiError;
@@ -45,18 +46,20 @@ pub(crate) fn apply(
             if matches!(effect, Effect::None) {
                 effect = Effect::Seen;
             }
-            let mutated = values.and_then(|values| mutated(context, policy, &values, (request, &changed)));
-            match mutated {
-                Ok(mutated) => changed = mutated,
-                Err(why) if policy.base.fails_closed => {
-                    let why = format!(
-                        "policy '{}' with binding '{}' denied request: {why}",
-                        policy.base.name, binding.name
-                    );
-                    return Err(failed(request, subject, why));
-                }
-                Err(why) => tracing::warn!(policy = %policy.base.name, why, "a failed mutation is ignored"),
+            let (mutated, errors) = match values {
+                Ok(values) => mutated(context, policy, &values, (request, &changed)),
+                Err(why) => (changed.clone(), vec![why]),
+            };
+            changed = mutated;
+            let Some(why) = errors.into_iter().next() else { continue };
+            if policy.base.fails_closed {
+                let why = format!(
+                    "policy '{}' with binding '{}' denied request: {why}",
+                    policy.base.name, binding.name
+                );
+                return Err(failed(request, subject, why));
             }
+            tracing::warn!(policy = %policy.base.name, why, "a failed mutation is ignored");
         }
         if changed != object {
             effect = Effect::Changed(changed);
@@ -75,44 +78,64 @@ fn failed(request: &Request, subject: &Subject<'_>, why: String) -> ApiError {
     error.with_cause("", &why, "")
 }
 
-/// The object with all mutations of a policy.
+/// The object with the mutations of a policy, and the errors of those that fail.
 fn mutated(
     context: &Arc<dyn Context>,
     policy: &MutatingPolicy,
-    values: &super::values::Values,
+    values: &Values,
     (request, object): (&Request, &Value),
-) -> Result<Value, String> {
+) -> (Value, Vec<String>) {
     let catalog = context.registry().catalog();
     let target = &request.target;
     let entry = catalog.find(&target.group, &target.version, &target.resource);
-    let mut lazy = policy.base.variables.lazy();
-    let mut budget = Budget::new();
+    // An object of a subresource has the type of that, which has no lists.
+    let shape = entry
+        .map(|entry| &entry.resource.shape)
+        .filter(|_| target.subresource.is_empty());
     let mut object = object.clone();
+    let mut errors = Vec::new();
+    let mut budget = Budget::new();
     for mutation in &policy.mutations {
         let values = values.with_object(&object);
-        match mutation {
-            Mutation::Apply(expression) => {
-                let configuration = values.evaluate(expression, &mut lazy, &mut budget)?;
-                let configuration = cel::to_json(&configuration)
-                    .ok_or_else(|| format!("expression '{}' has a value that is no JSON", expression.text))?;
-                // An object of a subresource has the type of that, which has no lists.
-                let own = entry
-                    .map(|entry| &entry.resource.shape)
-                    .filter(|_| target.subresource.is_empty());
-                object = merged(own, &object, &configuration)
-                    .map_err(|why| format!("error applying patch: invalid ApplyConfiguration: {why}"))?;
-            }
-            Mutation::Patch(expression) => {
-                let operations = values.evaluate(expression, &mut lazy, &mut budget)?;
-                let operations = cel::to_json(&operations)
-                    .ok_or_else(|| format!("expression '{}' has a value that is no JSON", expression.text))?;
+        // The variables depend on the object.
+        let mut lazy = policy.base.variables.lazy();
+        match mutation.apply(&object, shape, |expression| {
+            let value = values.evaluate(expression, &mut lazy, &mut budget)?;
+            cel::to_json(&value).ok_or_else(|| {
+                format!(
+                    "expression '{}' has a value that is no JSON, or that is too large",
+                    expression.text
+                )
+            })
+        }) {
+            Ok(changed) => object = changed,
+            Err(why) => errors.push(why),
+        }
+    }
+    (object, errors)
+}
+
+impl Mutation {
+    /// The object with this mutation.
+    fn apply(
+        &self,
+        object: &Value,
+        shape: Option<&Shape>,
+        mut evaluate: impl FnMut(&Parsed) -> Result<Value, String>,
+    ) -> Result<Value, String> {
+        match self {
+            Self::Apply(expression) => merged(shape, object, &evaluate(expression)?)
+                .map_err(|why| format!("error applying patch: invalid ApplyConfiguration: {why}")),
+            Self::Patch(expression) => {
+                let operations = evaluate(expression)?;
+                let mut patched = object.clone();
                 // If a test does not hold, the patch does nothing.
-                patch::json_if_tests_hold(&mut object, operations.to_string().as_bytes())
+                patch::json_if_tests_hold(&mut patched, operations.to_string().as_bytes())
                     .map_err(|error| format!("JSON Patch: {}", error.message))?;
+                Ok(patched)
             }
         }
     }
-    Ok(object)
 }
 
 fn merged(shape: Option<&Shape>, object: &Value, configuration: &Value) -> Result<Value, String> {

@@ -19,7 +19,7 @@ pub(crate) fn question(
     asked.extend(request.describe(subject, kind, target));
     let seen = |object: Option<&Value>| {
         let mut object = object.cloned().unwrap_or_default();
-        // The server serves equivalent versions with the same content.
+        // Versions of custom resources have the same content.
         if let Some(object) = object.as_object_mut().filter(|_| *target != request.target) {
             object.insert("apiVersion".to_owned(), kind.api_version().into());
             object.insert("kind".to_owned(), kind.kind.as_str().into());

@@ -73,11 +73,7 @@ impl Values {
     /// The message of upstream.
     pub(crate) fn evaluate(&self, parsed: &Parsed, lazy: &mut Lazy, budget: &mut Budget) -> Result<Value, String> {
         cel::evaluate_with(&parsed.expression, self.0.clone(), Some(lazy), budget).map_err(|failure| match failure {
-            Failure::CallLimit => {
-                "validation failed due to running out of cost budget, no further validation rules will be run"
-                    .to_owned()
-            }
-            Failure::ObjectLimit => {
+            Failure::CallLimit | Failure::ObjectLimit => {
                 "validation failed due to running out of cost budget, no further validation rules will be run"
                     .to_owned()
             }

@@ -109,9 +109,13 @@ fn pending(
     let Some(seen) = matched(&webhook.constraints, context.registry(), request, subject)? else {
         return Ok(None);
     };
-    if webhook.conditions.iter().next().is_some() {
+    if webhook.error.is_some() || webhook.conditions.iter().next().is_some() {
         let values = Values::of(context, request, subject, &seen);
-        match hold(&webhook.conditions, &values) {
+        let holds = match &webhook.error {
+            Some(why) => Err(why.clone()),
+            None => hold(&webhook.conditions, &values),
+        };
+        match holds {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(_) if !webhook.fails_closed => return Ok(None),

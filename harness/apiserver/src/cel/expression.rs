@@ -1,5 +1,7 @@
 //! Syntax trees.
 
+use std::collections::BTreeSet;
+
 use kube_cel::cel::Value;
 
 /// An expression. Its nesting is limited by the parser.
@@ -171,15 +173,22 @@ impl Expression {
         }
     }
 
-    /// Whether the expression uses the member of a variable.
-    pub(crate) fn uses_member(&self, variable: &str, member: &str) -> bool {
-        let is_it = match &self.kind {
-            Kind::Select { operand, field } => {
-                field == member && matches!(&operand.kind, Kind::Name(own) if own == variable)
-            }
-            _ => false,
-        };
-        is_it || self.kind.parts().iter().any(|part| part.uses_member(variable, member))
+    /// The members of a variable that the expression uses.
+    pub(crate) fn members_of(&self, variable: &str) -> BTreeSet<&str> {
+        let mut members = BTreeSet::new();
+        self.collect_members(variable, &mut members);
+        members
+    }
+
+    fn collect_members<'a>(&'a self, variable: &str, members: &mut BTreeSet<&'a str>) {
+        if let Kind::Select { operand, field } = &self.kind
+            && matches!(&operand.kind, Kind::Name(own) if own == variable)
+        {
+            members.insert(field);
+        }
+        for part in self.kind.parts() {
+            part.collect_members(variable, members);
+        }
     }
 
     /// Whether the expression uses a variable.

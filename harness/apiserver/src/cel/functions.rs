@@ -10,6 +10,7 @@ use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::{Context, ExecutionError, IdedExpr};
 
 use super::cost::tenth;
+use super::native::native_of;
 use super::types::Type;
 use super::{Value, format, url};
 
@@ -343,6 +344,7 @@ fn check(function: &str, target: Option<&Value>, arguments: &[Value]) -> Result<
         // The library's messages for these have the entries of maps in random order.
         ("int" | "uint" | "double", Some(Value::List(_) | Value::Map(_) | Value::Opaque(_)))
         | ("string", Some(Value::List(_) | Value::Map(_))) => Err(OVERLOAD.to_owned()),
+        ("string", Some(value)) if native_of(value).is_some() => Err(OVERLOAD.to_owned()),
         ("join", Some(Value::List(items))) if items.iter().any(|item| !matches!(item, Value::String(_))) => {
             Err(OVERLOAD.to_owned())
         }

@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 
-use super::{Key, Map, Value};
+use super::evaluate::is_within;
+use super::{Key, MAX_REQUEST, Map, Value};
 
 /// The value of a JSON value. The recursion follows the JSON value, whose depth is limited.
 pub(crate) fn from_json(json: &Json) -> Value {
@@ -30,9 +31,18 @@ pub(crate) fn from_json(json: &Json) -> Value {
     }
 }
 
-/// The JSON of a value; `None` if it has none, as functions and addresses. The recursion follows the value, whose depth is
-/// limited.
+/// The JSON of a value; `None` if it has none, as functions and addresses, or is larger than a request. Parts can occur in
+/// a value many times.
 pub(crate) fn to_json(value: &Value) -> Option<Json> {
+    if is_within(value, MAX_REQUEST) {
+        converted(value)
+    } else {
+        None
+    }
+}
+
+/// The recursion follows the value, whose depth is limited.
+fn converted(value: &Value) -> Option<Json> {
     Some(match value {
         Value::Null => Json::Null,
         Value::Bool(value) => (*value).into(),
@@ -41,12 +51,12 @@ pub(crate) fn to_json(value: &Value) -> Option<Json> {
         Value::Float(number) => serde_json::Number::from_f64(*number)?.into(),
         Value::String(text) => text.as_str().into(),
         Value::Bytes(bytes) => STANDARD.encode(bytes.as_slice()).into(),
-        Value::List(items) => items.iter().map(to_json).collect::<Option<Vec<Json>>>()?.into(),
+        Value::List(items) => items.iter().map(converted).collect::<Option<Vec<Json>>>()?.into(),
         Value::Map(map) => {
             let members = map
                 .map
                 .iter()
-                .map(|(key, value)| Some((key.to_string(), to_json(value)?)));
+                .map(|(key, value)| Some((key.to_string(), converted(value)?)));
             members.collect::<Option<serde_json::Map<String, Json>>>()?.into()
         }
         _ => return None,

@@ -292,7 +292,8 @@ impl Inner {
         if self.registry.clock().is_simulated() || is_read || !is_heavy(media_type, arrival.body.len()) {
             return work.await;
         }
-        self.heavy.perform(work).await
+        let waits_for_others = self.admission.has_webhooks(self.registry.store());
+        self.heavy.perform(work, waits_for_others).await
     }
 
     /// Responds with an error.

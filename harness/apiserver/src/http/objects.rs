@@ -286,14 +286,16 @@ fn subresource(
         (Subresource::Token, "create") => {
             let options = write_options(WriteVerb::Create)?;
             let mut request = decode(exchange.headers, exchange.body, false, None)?;
-            perform(
+            let warnings = perform(
                 key,
                 ("authentication.k8s.io/v1", "TokenRequest"),
                 &mut request,
                 &options,
             )?;
             let token = exchange.server.request_token(key, request, options.dry_run)?;
-            Ok(encoded_response(201, exchange.presentation.value(&token)))
+            let mut response = encoded_response(201, exchange.presentation.value(&token));
+            warn(&mut response, warnings);
+            Ok(response)
         }
         (Subresource::Log, "get") => {
             let pod = registry.get(entry, key)?.value().map_err(ApiError::internal)?;

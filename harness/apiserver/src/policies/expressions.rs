@@ -38,7 +38,8 @@ pub(crate) struct Parsed {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variables {
     expressions: Arc<Vec<(String, Expression)>>,
-    known: BTreeMap<String, Known>,
+    heights: BTreeMap<String, usize>,
+    types: Arc<BTreeMap<String, Type>>,
 }
 
 /// What is known of the value of an expression.
@@ -76,7 +77,7 @@ impl Variables {
     /// Parses an expression that can use these variables.
     ///
     /// # Errors
-    /// The reason why it has no value of that type.
+    /// The reason why it does not compile, or has another type.
     pub(crate) fn parse(&self, text: &str, expected: Expected, scope: Scope) -> Result<Parsed, String> {
         let (parsed, known) = self.parse_any(text, scope)?;
         let (name, has_type) = match expected {
@@ -104,19 +105,15 @@ impl Variables {
         names.extend(scope.params.then_some("params"));
         names.extend(scope.namespace.then_some("namespaceObject"));
         let given = names.into_iter().map(|name| (name.to_owned(), Type::Dynamic));
-        let own = self
-            .known
-            .iter()
-            .map(|(name, known)| (name.clone(), known.type_.clone()));
-        let own = ("variables".to_owned(), Type::Object(Arc::new(own.collect())));
+        let own = ("variables".to_owned(), Type::Object(Arc::clone(&self.types)));
         let estimate = Environment::new(text, given.chain([own]).collect())
             .with_functions(AUTHORIZER)
             .with_messages(if scope.messages { MESSAGES } else { &[] })
             .estimate(&expression)
             .map_err(|problem| compilation(problem.to_string()))?;
-        let uses = |name: &str| expression.uses_member("variables", name);
-        let used = self.known.iter().filter(|(name, _)| uses(name));
-        let below = used.map(|(_, known)| known.height).max().unwrap_or_default();
+        let used = expression.members_of("variables");
+        let heights = used.iter().filter_map(|name| self.heights.get(*name));
+        let below = heights.copied().max().unwrap_or_default();
         let height = expression.height().saturating_add(below);
         if height > MAX_HEIGHT {
             return Err(format!(
@@ -131,11 +128,12 @@ impl Variables {
     /// Adds a variable, which can use those before it.
     ///
     /// # Errors
-    /// The reason why it has no value.
+    /// The reason why it does not compile.
     pub(crate) fn add(&mut self, name: &str, text: &str, scope: Scope) -> Result<(), String> {
         let (parsed, known) = self.parse_any(text, scope)?;
         Arc::make_mut(&mut self.expressions).push((name.to_owned(), parsed.expression));
-        self.known.insert(name.to_owned(), known);
+        self.heights.insert(name.to_owned(), known.height);
+        Arc::make_mut(&mut self.types).insert(name.to_owned(), known.type_);
         Ok(())
     }
 
@@ -164,7 +162,7 @@ impl Conditions {
     /// Parses `matchConditions`.
     ///
     /// # Errors
-    /// The index of a condition, and the reason why it has no value.
+    /// The index of a condition, and the reason why it does not compile.
     pub(crate) fn parse(conditions: Option<&Value>, scope: Scope) -> Result<Self, (usize, String)> {
         let variables = Variables::default();
         let conditions = conditions.and_then(Value::as_array).into_iter().flatten();

@@ -10,6 +10,6 @@ mod webhook;
 
 pub(crate) use expressions::{Conditions, Parsed, Variables};
 pub(crate) use mutating::{MutatingPolicy, Mutation};
-pub(crate) use policy::{Action, Base, Binding, ParamKind, ParamRef, Policy, Reason, Unparsed, Validation};
+pub(crate) use policy::{Action, Base, Binding, ExpressionError, ParamKind, ParamRef, Policy, Reason, Validation};
 pub(crate) use rules::{Constraints, Rule, Target};
 pub(crate) use webhook::{Client, Place, Webhook};

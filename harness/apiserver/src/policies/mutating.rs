@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::expressions::{Expected, Parsed};
-use super::policy::{Base, Unparsed, items, parsed, text};
+use super::policy::{Base, ExpressionError, items, parsed, text};
 
 /// A policy that changes objects.
 #[derive(Clone, Debug)]
@@ -24,11 +24,8 @@ pub(crate) enum Mutation {
 }
 
 impl MutatingPolicy {
-    /// Reads a policy.
-    ///
-    /// # Errors
-    /// Its expressions that have no value.
-    pub(crate) fn read(policy: &Value) -> Result<Self, Vec<Unparsed>> {
+    /// Reads a policy, and the errors of its expressions. With errors, each evaluation of the policy fails.
+    pub(crate) fn read(policy: &Value) -> (Self, Vec<ExpressionError>) {
         let mut errors = Vec::new();
         let base = Base::read(policy, &mut errors);
         let spec = policy.get("spec").unwrap_or(&Value::Null);
@@ -48,13 +45,11 @@ impl MutatingPolicy {
                 _ => Mutation::Patch(expression),
             }));
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        Ok(Self {
-            base,
+        let policy = Self {
+            base: base.with_error_of(&errors),
             mutations,
             is_reinvoked: text(spec, "reinvocationPolicy") == "IfNeeded",
-        })
+        };
+        (policy, errors)
     }
 }

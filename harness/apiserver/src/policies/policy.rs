@@ -15,6 +15,8 @@ pub(crate) struct Base {
     pub(crate) conditions: Conditions,
     pub(crate) variables: Variables,
     pub(crate) param_kind: Option<ParamKind>,
+    /// Why the policy cannot be evaluated.
+    pub(crate) error: Option<String>,
     messages: bool,
 }
 
@@ -113,9 +115,10 @@ impl Reason {
     }
 }
 
-/// An expression of a policy that has no value, with the path of its field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unparsed {
+/// An expression that does not compile, with the path of its field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {why}")]
+pub(crate) struct ExpressionError {
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) why: String,
@@ -123,7 +126,7 @@ pub(crate) struct Unparsed {
 
 impl Base {
     /// Reads a policy; adds the errors of its expressions.
-    pub(super) fn read(policy: &Value, errors: &mut Vec<Unparsed>) -> Self {
+    pub(super) fn read(policy: &Value, errors: &mut Vec<ExpressionError>) -> Self {
         let spec = policy.get("spec").unwrap_or(&Value::Null);
         let param_kind = spec.get("paramKind").filter(|kind| kind.is_object());
         let mut base = Self {
@@ -136,12 +139,19 @@ impl Base {
                 api_version: text(kind, "apiVersion").to_owned(),
                 kind: text(kind, "kind").to_owned(),
             }),
+            error: None,
             messages: spec.get("mutations").is_some(),
         };
         let scope = base.scope();
         base.conditions = read_conditions(spec, "spec", scope, errors);
         base.variables = read_variables(spec, scope, errors);
         base
+    }
+
+    /// The policy with its first error.
+    pub(super) fn with_error_of(mut self, errors: &[ExpressionError]) -> Self {
+        self.error = errors.first().map(ExpressionError::to_string);
+        self
     }
 
     /// What the expressions of the policy can use.
@@ -156,11 +166,8 @@ impl Base {
 }
 
 impl Policy {
-    /// Reads a policy.
-    ///
-    /// # Errors
-    /// Its expressions that have no value.
-    pub(crate) fn read(policy: &Value) -> Result<Self, Vec<Unparsed>> {
+    /// Reads a policy, and the errors of its expressions. With errors, each evaluation of the policy fails.
+    pub(crate) fn read(policy: &Value) -> (Self, Vec<ExpressionError>) {
         let mut errors = Vec::new();
         let base = Base::read(policy, &mut errors);
         let scope = base.scope();
@@ -203,10 +210,8 @@ impl Policy {
                 &mut errors,
             );
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        Ok(Self { base, validations })
+        let base = base.with_error_of(&errors);
+        (Self { base, validations }, errors)
     }
 }
 
@@ -237,12 +242,12 @@ impl Binding {
 }
 
 /// Reads the match conditions of a policy or webhook; adds errors.
-pub(super) fn read_conditions(spec: &Value, path: &str, scope: Scope, errors: &mut Vec<Unparsed>) -> Conditions {
+pub(super) fn read_conditions(spec: &Value, path: &str, scope: Scope, errors: &mut Vec<ExpressionError>) -> Conditions {
     match Conditions::parse(spec.get("matchConditions"), scope) {
         Ok(conditions) => conditions,
         Err((index, why)) => {
             let condition = items(spec, "matchConditions").nth(index).unwrap_or(&Value::Null);
-            errors.push(Unparsed {
+            errors.push(ExpressionError {
                 path: format!("{path}.matchConditions[{index}].expression"),
                 text: text(condition, "expression").to_owned(),
                 why,
@@ -252,12 +257,12 @@ pub(super) fn read_conditions(spec: &Value, path: &str, scope: Scope, errors: &m
     }
 }
 
-fn read_variables(spec: &Value, scope: Scope, errors: &mut Vec<Unparsed>) -> Variables {
+fn read_variables(spec: &Value, scope: Scope, errors: &mut Vec<ExpressionError>) -> Variables {
     let mut variables = Variables::default();
     for (index, variable) in items(spec, "variables").enumerate() {
         let expression = text(variable, "expression");
         if let Err(why) = variables.add(text(variable, "name"), expression, scope) {
-            errors.push(Unparsed {
+            errors.push(ExpressionError {
                 path: format!("spec.variables[{index}].expression"),
                 text: expression.to_owned(),
                 why,
@@ -272,13 +277,13 @@ pub(super) fn parsed(
     (text, expected): (&str, Expected),
     scope: Scope,
     path: String,
-    errors: &mut Vec<Unparsed>,
+    errors: &mut Vec<ExpressionError>,
 ) -> Option<Parsed> {
     match variables.parse(text, expected, scope) {
         Ok(parsed) => Some(parsed),
         Err(why) => {
             let text = text.to_owned();
-            errors.push(Unparsed { path, text, why });
+            errors.push(ExpressionError { path, text, why });
             None
         }
     }

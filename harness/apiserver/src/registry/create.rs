@@ -70,6 +70,10 @@ impl Registry {
         if resource.namespaced {
             metadata::put(metadata::of_mut(&mut value), "namespace", Some(namespace.into()));
         }
+        if options.reviewer.is_some() {
+            // As in upstream, mutating policies and webhooks see the account of a pod.
+            self.admit_account(entry, namespace, &mut value)?;
+        }
         warnings.extend(self.let_mutate(entry, (namespace, &given_name), (&mut value, None), options)?);
         let sent = Sent {
             managers: self.begin(resource, namespace, &mut value),
@@ -87,14 +91,20 @@ impl Registry {
                 let name = self.generate(metadata::text(&value, "generateName"));
                 metadata::of_mut(&mut value).insert("name".to_owned(), name.into());
             }
+            let needs_lock = is_definition(resource) || addresses::is_service(resource);
             if options.reviewer.is_some() {
                 let mut shown = value.clone();
                 self.prepare_new(entry, namespace, &mut shown, (&owners, &sent), options)?;
                 warnings.extend(review::let_validate((namespace, &shown), None, options)?);
+                if !needs_lock {
+                    value = shown;
+                }
             }
             let _names = is_definition(resource).then(|| self.naming.lock());
             let _allocations = addresses::is_service(resource).then(|| self.allocations.lock());
-            self.prepare_new(entry, namespace, &mut value, (&owners, &sent), options)?;
+            if needs_lock || options.reviewer.is_none() {
+                self.prepare_new(entry, namespace, &mut value, (&owners, &sent), options)?;
+            }
             if addresses::is_service(resource) {
                 self.allocate(entry, &mut value, None)?;
             }

@@ -88,7 +88,7 @@ impl Story {
 
     /// Each event with its process, and the event that led to it.
     fn explained(mut self) -> Vec<(String, String, String)> {
-        self.recorder.add_causes(&self.trace);
+        self.recorder.add_causes(&self.trace, 0);
         let points = self.recorder.into_points();
         let text = |id: u64| {
             points

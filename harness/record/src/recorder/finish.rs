@@ -28,8 +28,13 @@ pub struct Program {
 }
 
 impl Recorder {
-    /// Adds the process and the cause of each event that the trace of a simulated run explains.
-    pub fn add_causes(&mut self, trace: &[TraceEntry]) {
+    /// Adds the process and the cause of each event that the trace of a simulated run explains. `missing` is the number of
+    /// entries before those of `trace`, which the run did not keep.
+    pub fn add_causes(&mut self, trace: &[TraceEntry], missing: u64) {
+        if missing > 0 {
+            let what = "entries of the trace: events of that time have no process and no cause";
+            limits::add(&mut self.dropped, what, missing);
+        }
         let mut points = std::mem::take(&mut self.points);
         causes::find(&mut points, trace, |at| self.micros(at));
         for draft in &points {

@@ -68,12 +68,9 @@ impl Recorder {
                 }
                 StageEventKind::Fault { name, text, window } => {
                     // The step that caused it has recorded its window.
-                    let is_known = self.spans.covers(&self.actors.fault(&name), SpanClass::Fault, at);
-                    let window = if is_known && window == Window::Begins {
-                        Window::Moment
-                    } else {
-                        window
-                    };
+                    let is_known =
+                        window == Window::Begins && self.spans.covers(&self.actors.fault(&name), SpanClass::Fault, at);
+                    let window = if is_known { Window::Moment } else { window };
                     self.fault(at, &name, text, window);
                 }
             }

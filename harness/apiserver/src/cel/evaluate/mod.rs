@@ -16,6 +16,7 @@ pub(crate) use self::access::optional;
 use self::access::{flattened, has, is_optional, item, select};
 pub(crate) use self::lazy::Lazy;
 use self::patterns::Patterns;
+pub(crate) use self::size::is_within;
 use self::size::{key_cost, name_cost, weigh};
 use super::cost::{NEW_LIST, NEW_MAP, tenth};
 use super::expression::{Expression, Kind};

@@ -39,6 +39,13 @@ pub(super) fn name_cost(name: &str) -> u64 {
     (name.len() as u64 / 100).saturating_add(1)
 }
 
+/// Whether a value has at most that size, with everything in it.
+pub(crate) fn is_within(value: &Value, most: u64) -> bool {
+    let mut left = most;
+    weigh(value, &mut left);
+    left > 0
+}
+
 /// Subtracts the sizes of a value and of all values in it from `left`; stops at zero.
 pub(super) fn weigh(value: &Value, left: &mut u64) {
     *left = left.saturating_sub(match value {

@@ -5,7 +5,7 @@ mod matching;
 mod policies;
 mod webhooks;
 
-use crate::policies::Unparsed;
+use crate::policies::ExpressionError;
 use crate::resource::Resource;
 use crate::status::FieldError;
 
@@ -25,9 +25,8 @@ fn resource(kind: &str, plural: &str, type_: &'static str) -> ResourceBuilder {
         .requires_version()
 }
 
-/// Adds the errors of expressions that have no value. Empty ones have their own errors.
-fn unparsed(errors: &mut Vec<FieldError>, found: Option<Vec<Unparsed>>) {
-    let found = found.into_iter().flatten();
-    let given = found.filter(|unparsed| !unparsed.text.trim().is_empty());
-    errors.extend(given.map(|Unparsed { path, text, why }| FieldError::invalid(path, text, why)));
+/// Adds the errors of expressions. Empty ones have their own errors.
+fn expression_errors(errors: &mut Vec<FieldError>, found: Vec<ExpressionError>) {
+    let given = found.into_iter().filter(|error| !error.text.trim().is_empty());
+    errors.extend(given.map(|ExpressionError { path, text, why }| FieldError::invalid(path, text, why)));
 }

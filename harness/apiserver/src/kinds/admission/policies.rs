@@ -150,7 +150,7 @@ fn validate_validating(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     for (index, validation) in validations.iter().enumerate() {
         validate_validation(&mut errors, validation, &format!("spec.validations[{index}]"));
     }
-    super::unparsed(&mut errors, crate::policies::Policy::read(new).err());
+    super::expression_errors(&mut errors, crate::policies::Policy::read(new).1);
     for (index, annotation) in annotations.iter().enumerate() {
         let path = format!("spec.auditAnnotations[{index}]");
         let key = text(annotation, "/key");
@@ -176,6 +176,11 @@ fn validate_validation(errors: &mut Vec<FieldError>, validation: &Value, path: &
             "expression is not specified",
         ));
     }
+    let expression = text(validation, "/messageExpression");
+    if !expression.is_empty() && expression.trim().is_empty() {
+        let path = format!("{path}.messageExpression");
+        errors.push(FieldError::invalid(path, expression, "must be non-empty if specified"));
+    }
     let message = text(validation, "/message");
     if !message.is_empty() && message.trim().is_empty() {
         errors.push(FieldError::invalid(
@@ -196,7 +201,7 @@ fn validate_validation(errors: &mut Vec<FieldError>, validation: &Value, path: &
 fn validate_mutating(new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = new.get("spec").unwrap_or(&Value::Null);
-    super::unparsed(&mut errors, crate::policies::MutatingPolicy::read(new).err());
+    super::expression_errors(&mut errors, crate::policies::MutatingPolicy::read(new).1);
     validate_policy(&mut errors, spec);
     only_mutable(&mut errors, spec, "matchConstraints");
     let mutations = items(spec, "/mutations");

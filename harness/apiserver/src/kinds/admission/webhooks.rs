@@ -49,7 +49,7 @@ fn prepare(new: &mut Value, mutating: bool) {
 
 fn validate(new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    super::unparsed(&mut errors, crate::policies::Webhook::read_all(new).err());
+    super::expression_errors(&mut errors, crate::policies::Webhook::read_all(new).1);
     let hooks = items(new, "/webhooks");
     for (index, hook) in hooks.iter().enumerate() {
         let path = format!("webhooks[{index}]");

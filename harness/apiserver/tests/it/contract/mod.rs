@@ -33,6 +33,7 @@ mod mutations;
 mod patches;
 mod pods;
 mod policies;
+mod policy_values;
 mod refusals;
 mod reviews;
 mod services;

@@ -478,3 +478,35 @@ fn a_condition_of_a_webhook_fails() {
         .await;
     });
 }
+
+/// The server processes large requests, and those that can expand, beside the others.
+#[test]
+fn a_webhook_decides_about_large_requests() {
+    contract_with_network!(async |site: &Site| {
+        let program = Program::start(|path, _| match path {
+            "mutate" => patch(&json!([{ "op": "add", "path": "/data/mutated", "value": "yes" }])),
+            _ => json!({ "allowed": true, "warnings": ["seen"] }),
+        })
+        .await;
+        program
+            .install(
+                site,
+                [
+                    (MUTATING, "a", vec![program.hook("mutate", json!({}))]),
+                    (VALIDATING, "a", vec![program.hook("validate", json!({}))]),
+                ],
+            )
+            .await;
+        let large = json!({ "metadata": { "name": "large" }, "data": { "key": "x".repeat(200_000) } });
+        let yaml = "{apiVersion: v1, kind: ConfigMap, metadata: {name: yaml}, data: {key: a}}";
+        for (what, media_type, body) in [
+            ("large", "application/json", large),
+            ("yaml", "application/yaml", yaml.into()),
+        ] {
+            let answer = site.quietly("POST", MAPS, &[("content-type", media_type)], body).await;
+            let warnings = answer.headers.get_all("warning").iter().count();
+            let mutated = &answer.body["data"]["mutated"];
+            site.note(&format!("{what}: {} {mutated} {warnings}", answer.code));
+        }
+    });
+}

@@ -124,7 +124,6 @@ fn the_owner_of_an_unhealthy_machine_is_asked() {
     );
 }
 
-/// The order in which actions are performed: records of requests first, events last.
 /// The order of a plan: warnings, the status, machines, and events about them.
 #[test]
 fn warnings_come_before_the_status_and_events_about_machines_last() {
