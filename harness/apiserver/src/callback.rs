@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,11 +10,12 @@ use futures::future::join_all;
 use http::{Request, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_rustls::TlsConnector;
 
 /// The largest response in bytes.
@@ -36,7 +37,7 @@ pub(crate) struct Callback {
 
 /// Sends requests, on a thread of its own: the threads that serve requests can all wait for it.
 #[derive(Debug, Default)]
-pub(crate) struct Caller(OnceLock<Runtime>);
+pub(crate) struct Caller(Mutex<Option<Runtime>>);
 
 impl Caller {
     /// Sends requests at the same time, and blocks the thread until all have an outcome.
@@ -56,23 +57,25 @@ impl Caller {
         outcomes.unwrap_or_else(|_| failed("the server ends".to_owned()))
     }
 
-    fn runtime(&self) -> io::Result<&Runtime> {
-        if let Some(runtime) = self.0.get() {
-            return Ok(runtime);
+    /// The runtime, which the first call starts.
+    fn runtime(&self) -> io::Result<Handle> {
+        let mut started = self.0.lock();
+        if let Some(runtime) = started.as_ref() {
+            return Ok(runtime.handle().clone());
         }
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("webhooks")
             .enable_all()
             .build()?;
-        Ok(self.0.get_or_init(|| runtime))
+        Ok(started.insert(runtime).handle().clone())
     }
 }
 
 impl Drop for Caller {
     fn drop(&mut self) {
         // A task can drop the server, and must not wait.
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.0.get_mut().take() {
             runtime.shutdown_background();
         }
     }
