@@ -308,7 +308,11 @@ fn which_requests_match() {
                     "other",
                     json!({ "namespaceSelector": { "matchLabels": { "missing": "" } } }),
                 ),
-                matching("any", json!({ "resourceRules": [rule("*", "*")] })),
+                // Not for objects of the cluster, which other cases have.
+                matching(
+                    "any",
+                    json!({ "resourceRules": [with(&rule("*", "*"), json!({ "scope": "Namespaced" }))] }),
+                ),
                 matching("sub", json!({ "resourceRules": [rule("apps", "deployments/*")] })),
                 matching("scale", json!({ "resourceRules": [rule("apps", "*/scale")] })),
             ],
