@@ -35,7 +35,7 @@ pub(crate) struct Callback {
     pub(crate) body: Vec<u8>,
 }
 
-/// Sends requests, on a thread of its own: the threads that serve requests can all wait for it.
+/// Sends requests on a separate thread, so that all threads that serve requests can wait for the responses.
 #[derive(Debug, Default)]
 pub(crate) struct Caller(Mutex<Option<Runtime>>);
 

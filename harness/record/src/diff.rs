@@ -99,7 +99,7 @@ fn limited(value: Value, most: usize) -> (Value, bool) {
     let Value::Object(fields) = value else {
         return (left_out, true);
     };
-    // The smallest first; what is left over is shared by the others.
+    // The smallest fields first; the larger ones share the remaining bytes.
     let mut by_size: Vec<(usize, String, Value)> = fields
         .into_iter()
         .map(|(name, value)| (self::size(&value), name, value))

@@ -19,7 +19,7 @@ pub struct RunRecord {
     pub version: u32,
     /// The run: what was run, and how it ended.
     pub meta: Meta,
-    /// Everything that has a history of its own, in the order of its first appearance.
+    /// The machines, VMs, nodes, processes, faults and other rows of the timeline, in the order of their first appearance.
     pub actors: Vec<Actor>,
     /// States that last, in the order of their start.
     pub spans: Vec<Span>,
@@ -142,7 +142,7 @@ pub enum Causes {
     Unknown,
 }
 
-/// Something that has a history of its own.
+/// A machine, VM, node, process or fault: a row of the timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Actor {

@@ -79,7 +79,7 @@ fn complete(job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Result<R
         Some(Ran { stage, recorder }) => (Some(stage), recorder),
         None => (None, None),
     };
-    // A run that did not start has no time of its own.
+    // A run that did not start has no stage clock; the wall clock gives its start.
     let mut recorder = recorder.unwrap_or_else(|| Recorder::new(Clock::wall().now()));
     if let Some(stage) = stage {
         recorder.add_stage_events(trace::stage_events(stage, &job.plan.disturbances));

@@ -219,36 +219,40 @@ impl Review {
         let is_converted = entry.resource.conversion.is_some() && target.subresource != "scale";
         is_converted.then(|| entry.clone())
     }
+
+    /// Lets `decide` see the objects in the version of the request.
+    fn in_requested_version<T>(
+        &self,
+        subject: Subject<'_>,
+        decide: impl FnOnce(Option<&Entry>, (&Request, &Subject<'_>)) -> T,
+    ) -> T {
+        let entry = self.converting();
+        let [new, old] = requested(entry.as_ref(), &subject);
+        let subject = Subject {
+            new: new.as_deref(),
+            old: old.as_deref(),
+            ..subject
+        };
+        decide(entry.as_ref(), (&self.request, &subject))
+    }
 }
 
 impl Reviewer for Review {
     fn mutate(&self, subject: Subject<'_>, warnings: &mut Vec<String>) -> Result<Option<Value>, ApiError> {
-        let entry = self.converting();
-        let [new, old] = requested(entry.as_ref(), &subject);
-        let subject = Subject {
-            new: new.as_deref(),
-            old: old.as_deref(),
-            ..subject
-        };
-        let request = (&self.request, &subject);
-        let mut changed = mutating::mutate(&self.context, &self.plugins.mutating, request, warnings)?;
-        if let (Some(entry), Some(changed)) = (&entry, &mut changed) {
-            entry.convert_to_stored(changed);
-        }
-        Ok(changed)
+        self.in_requested_version(subject, |entry, request| {
+            let mut changed = mutating::mutate(&self.context, &self.plugins.mutating, request, warnings)?;
+            if let (Some(entry), Some(changed)) = (entry, &mut changed) {
+                entry.convert_to_stored(changed);
+            }
+            Ok(changed)
+        })
     }
 
     fn validate(&self, subject: Subject<'_>, warnings: &mut Vec<String>) -> Result<(), ApiError> {
-        let entry = self.converting();
-        let [new, old] = requested(entry.as_ref(), &subject);
-        let subject = Subject {
-            new: new.as_deref(),
-            old: old.as_deref(),
-            ..subject
-        };
-        let request = (&self.request, &subject);
-        validating::validate(&self.context, &self.plugins.policies, request, warnings)?;
-        webhooks::validate(&self.context, &self.plugins.validating, request, warnings)
+        self.in_requested_version(subject, |_, request| {
+            validating::validate(&self.context, &self.plugins.policies, request, warnings)?;
+            webhooks::validate(&self.context, &self.plugins.validating, request, warnings)
+        })
     }
 }
 

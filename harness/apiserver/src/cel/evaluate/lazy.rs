@@ -1,6 +1,6 @@
 //! Variables that are expressions themselves: evaluated when they are used first, and only once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::expression::{Expression, Kind};
@@ -14,14 +14,14 @@ const VARIABLES: &str = "variables";
 pub(crate) struct Lazy {
     /// Each expression uses only earlier ones.
     expressions: Arc<Vec<(String, Expression)>>,
-    found: HashMap<String, Evaluated>,
+    found: BTreeMap<String, Evaluated>,
 }
 
 impl Lazy {
     pub(crate) fn new(expressions: Arc<Vec<(String, Expression)>>) -> Self {
         Self {
             expressions,
-            found: HashMap::new(),
+            found: BTreeMap::new(),
         }
     }
 }

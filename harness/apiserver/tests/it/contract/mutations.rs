@@ -5,13 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::contract;
+use super::policies::{ATTEMPTS, GROUP, MAPS, map};
 use super::site::{Site, with};
 
-const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
-const MAPS: &str = "/api/v1/namespaces/{ns}/configmaps";
 const PODS: &str = "/api/v1/namespaces/{ns}/pods";
-/// How often a server is asked whether it has noticed the policies of a case.
-const ATTEMPTS: usize = 300;
 
 fn configuration(expression: &str) -> Value {
     json!({ "patchType": "ApplyConfiguration", "applyConfiguration": { "expression": expression } })
@@ -80,10 +77,6 @@ async fn create(site: &Site, path: &str, object: Value, part: &str) {
             answer.body.pointer(part).unwrap_or(&Value::Null)
         )),
     }
-}
-
-fn map(name: &str) -> Value {
-    json!({ "metadata": { "name": name }, "data": { "key": name } })
 }
 
 /// A condition: only for the object of that name.

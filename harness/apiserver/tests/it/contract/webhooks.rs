@@ -16,14 +16,11 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::contract_with_network;
+use super::policies::{ATTEMPTS, GROUP, MAPS, decide, map};
 use super::site::{Site, with};
 
-const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
-const MAPS: &str = "/api/v1/namespaces/{ns}/configmaps";
 const MUTATING: &str = "mutatingwebhookconfigurations";
 const VALIDATING: &str = "validatingwebhookconfigurations";
-/// How often a server is asked whether it has noticed the webhooks of a case.
-const ATTEMPTS: usize = 300;
 
 /// The answer to a request at a path: the member `response` of the review, without its uid.
 type Answers = fn(path: &str, request: &Value) -> Value;
@@ -168,39 +165,8 @@ async fn respond(
     Ok(Response::new(Full::from(answer.to_string())))
 }
 
-fn map(name: &str) -> Value {
-    json!({ "metadata": { "name": name }, "data": { "key": name } })
-}
-
 fn patch(operations: &Value) -> Value {
     json!({ "allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(operations.to_string()) })
-}
-
-/// Sends a request and records code, message and warnings.
-async fn decide(site: &Site, what: &str, method: &str, path: &str, body: Value) -> Value {
-    let headers: &[(&str, &str)] = match method {
-        "PATCH" => &[("content-type", "application/merge-patch+json")],
-        _ => &[],
-    };
-    let answer = site.quietly(method, path, headers, body).await;
-    let warnings = answer.headers.get_all("warning").iter();
-    let mut warnings: Vec<&str> = warnings.map(|warning| warning.to_str().unwrap()).collect();
-    warnings.sort_unstable();
-    let message = answer.body["message"].as_str().unwrap_or("fine");
-    // The port is another one in each run.
-    let words = message.split(' ').map(|word| match word.split_once("127.0.0.1:") {
-        Some((before, after)) => {
-            let rest = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
-            format!("{before}127.0.0.1:PORT{rest}")
-        }
-        None => word.to_owned(),
-    });
-    let message = words.collect::<Vec<String>>().join(" ");
-    site.note(&format!("{what}: {method} {path} -> {} {message}", answer.code));
-    for warning in warnings {
-        site.note(&format!("  warning {warning}"));
-    }
-    answer.body
 }
 
 #[test]
