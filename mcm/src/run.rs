@@ -190,7 +190,7 @@ async fn work(
         deployments: runs(Controller::Deployment),
         health_checks: runs(Controller::MachineHealthCheck),
     };
-    let state = ClusterState::new(&options.namespace, target.is_some(), enabled);
+    let state = ClusterState::new(&options.namespace, target.is_some(), enabled, environment.clock.now());
     environment.metrics.show(state.machines.clone());
     environment
         .metrics

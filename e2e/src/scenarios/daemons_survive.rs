@@ -3,7 +3,7 @@
 
 use scenario::Scenario;
 use scenario::builder::{
-    all, create_machine, creation_timeout, daemon_set, deployment, evict, pods, same_pods, slack, workload,
+    all, create_machine, creation_timeout, daemon_set, deployment, drain, pods, same_pods, slack, workload,
 };
 use scenario::expect::PodState;
 
@@ -23,7 +23,7 @@ pub(super) fn scenario() -> Scenario {
         all([ready("agent", "m-1", 1), ready("web", "m-1", 2)]),
     )
     .throughout(same_pods("agent", "m-1"))
-    .step(evict("m-1", creation_timeout()))
+    .step(drain("m-1", creation_timeout()))
     .step(create_machine("m-2"))
     .eventually(
         joining() + slack(),

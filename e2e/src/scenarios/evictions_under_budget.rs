@@ -4,7 +4,7 @@
 use mcm_api::Phase;
 use scenario::Scenario;
 use scenario::builder::{
-    all, budget, create_machine, creation_timeout, deployment, evict, phase, pods, slack, workload,
+    all, budget, create_machine, creation_timeout, deployment, drain, phase, pods, slack, workload,
 };
 use scenario::expect::PodState;
 
@@ -24,7 +24,7 @@ pub(super) fn scenario() -> Scenario {
     .step(create_machine("m-2"))
     .eventually(joining(), phase("m-2", Phase::Running))
     .throughout(ready().at_least(2))
-    .step(evict("m-1", creation_timeout()))
+    .step(drain("m-1", creation_timeout()))
     .eventually(
         slack(),
         all([ready().on("m-2").exactly(3), pods("web").on("m-1").exactly(0)]),

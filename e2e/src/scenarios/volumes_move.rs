@@ -3,7 +3,7 @@
 
 use mcm_api::Phase;
 use scenario::builder::{
-    all, attached_at_most, attached_to, create_machine, creation_timeout, evict, field, phase, pods, slack,
+    all, attached_at_most, attached_to, create_machine, creation_timeout, drain, field, phase, pods, slack,
     stateful_set, storage_class, unchanged, workload,
 };
 use scenario::expect::PodState;
@@ -39,7 +39,7 @@ pub(super) fn scenario() -> Scenario {
     .step(create_machine("m-2"))
     .eventually(joining(), phase("m-2", Phase::Running))
     .throughout(all(CLAIMS.map(stays)))
-    .step(evict("m-1", creation_timeout()))
+    .step(drain("m-1", creation_timeout()))
     .eventually(2 * slack(), on("m-2"));
     only_in_a_cluster_of_its_own(scenario)
 }

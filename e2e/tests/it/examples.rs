@@ -69,6 +69,7 @@ fn every_step_and_condition_has_an_example() {
     for example in examples() {
         collect_words(&serde_saphyr::from_str(&example).unwrap(), &mut words);
     }
+    // The numbers are lower bounds, so that a schema that is read wrongly does not pass as one without steps.
     for (kind, least) in [("Step", 27), ("Condition", 21), ("Temporal", 6), ("Apply", 9)] {
         let all = variants(kind);
         assert!(all.len() >= least, "{kind}: {all:?}");

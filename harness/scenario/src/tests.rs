@@ -10,7 +10,7 @@ use super::step::{CloudCall, KubeletAction, Moment, ProcessAction, VmAction};
 use super::*;
 use crate::step::Lift;
 
-/// A scenario with every step and every form.
+/// A scenario with many steps and forms.
 fn everything() -> Scenario {
     Scenario::new("everything", "Every part of the model.")
         .tag("model")
@@ -57,7 +57,7 @@ fn everything() -> Scenario {
         .step(stateful_set(workload("db").volume("1Gi").tolerating(pod_toleration())))
         .step(daemon_set(workload("agent")))
         .step(budget("web", 1))
-        .step(evict("m-1", 2 * forced_detach() / 3))
+        .step(drain("m-1", 2 * forced_detach() / 3))
         .step(force_delete("Pod", "db-0"))
         .throughout(all([
             pods("web").on("m-1").are(PodState::Unschedulable).at_most(2),

@@ -18,7 +18,7 @@ use stage::{apply, deploy, merge};
 
 use super::action_error::{ActionError, cannot};
 use super::autoscaler::Actor;
-use super::evictor::Evictor;
+use super::node_drain::NodeDrain;
 use super::{flap, strip};
 
 /// The clients and settings that an action needs.
@@ -92,14 +92,14 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
         }
         Request::Merge(change) => merge(clusters, kinds, namespace, &change).await?,
         Request::As(step) => act_as(&handles, step, subject).await?,
-        Request::Evict { node, within } => {
-            let evictor = Evictor {
+        Request::Drain { node, within } => {
+            let drain = NodeDrain {
                 client: clusters.target().clone(),
                 clock: clock.clone(),
                 timeouts: timeouts.clone(),
                 notes: notes.clone(),
             };
-            evictor.run(node, within).await?;
+            drain.run(node, within).await?;
         }
         Request::Flap(flap) => {
             let written = flap::run(clusters.target(), clock, timeouts, subject, flap).await?;

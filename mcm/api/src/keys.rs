@@ -84,7 +84,8 @@ pub const MAX_REPLICAS_ANNOTATION: &str = "deployment.kubernetes.io/max-replicas
 pub const PREFER_NO_SCHEDULE: &str = "deployment.machine.sapcloud.io/prefer-no-schedule";
 /// Annotation on a MachineSet or MachineDeployment: a user requests the end of its freeze.
 pub const UNFREEZE_ANNOTATION: &str = "safety.machine.sapcloud.io/unfreeze";
-/// Annotation on a MachineDeployment: machines that cluster-autoscaler chose, as `name~time,name~time`.
+/// Annotation on a MachineDeployment: machines that cluster-autoscaler chose, as `name~time,name~time`. On a Node, the value
+/// `true` requests the deletion of its machine.
 pub const TRIGGER_DELETION_ANNOTATION: &str = "node.machine.sapcloud.io/trigger-deletion-by-mcm";
 /// Annotation on a MachineDeployment and its sets: when cluster-autoscaler changed the replicas last.
 pub const LAST_SCALE_ANNOTATION: &str = "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time";

@@ -10,6 +10,7 @@ extern crate defects;
 pub mod class;
 pub mod deployment;
 pub mod event;
+mod failure;
 pub mod finalizer;
 pub mod health_check;
 pub mod machine;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kube::ResourceExt;
 use mcm_api::Machine;
 use parking_lot::{Mutex, MutexGuard};
@@ -10,26 +11,53 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::cache::Key;
 use crate::error::has_unknown_outcome;
 
+/// The reason of a deletion that was requested before this process became the leader.
+const BEFORE: &str =
+    "requested before this mcm became the leader: see the log of the leader before it, or the audit log";
+
 /// The uid and the reason, by machine. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RequestedDeletions(Arc<Mutex<BTreeMap<Key, (String, String)>>>);
+#[derive(Clone, Debug)]
+pub(crate) struct RequestedDeletions {
+    reasons: Arc<Mutex<BTreeMap<Key, (String, String)>>>,
+    /// When this process became the leader.
+    since: Timestamp,
+}
 
 impl RequestedDeletions {
-    /// This process requests the deletion of the machine with this uid. The reason is known before the answer, because
-    /// the watch may be faster.
-    pub(crate) fn request(&self, machine: Key, uid: String, reason: String) -> DeletionRequest<'_> {
-        self.lock().insert(machine.clone(), (uid, reason));
-        DeletionRequest {
-            deletions: self,
-            machine,
+    /// Of a process that becomes the leader `since`.
+    pub(crate) fn new(since: Timestamp) -> Self {
+        Self {
+            reasons: Arc::default(),
+            since,
         }
     }
 
-    /// Why this process requested the deletion; `None`: it did not.
+    /// This process requests the deletion of the machine with this uid. The reason is known before the answer, because
+    /// the watch may be faster. A repeated request keeps the first reason.
+    pub(crate) fn request(&self, machine: Key, uid: String, reason: String) -> DeletionRequest<'_> {
+        let mut reasons = self.lock();
+        let is_first = reasons.get(&machine).is_none_or(|(known, _)| *known != uid);
+        if is_first {
+            reasons.insert(machine.clone(), (uid, reason));
+        }
+        DeletionRequest {
+            deletions: self,
+            machine,
+            is_first,
+        }
+    }
+
+    /// Why this process requested the deletion, or that an earlier leader may have; `None`: neither is the case.
     pub(crate) fn reason(&self, machine: &Machine) -> Option<String> {
         let known = self.lock();
-        let (uid, reason) = known.get(&Key::of(machine))?;
-        (machine.uid().as_ref() == Some(uid)).then(|| reason.clone())
+        if let Some((uid, reason)) = known.get(&Key::of(machine))
+            && machine.uid().as_ref() == Some(uid)
+        {
+            return Some(reason.clone());
+        }
+        // The deletion timestamp is truncated to seconds.
+        let deleted = machine.metadata.deletion_timestamp.as_ref()?.0;
+        (deleted.as_second() < self.since.as_second()).then(|| BEFORE.to_owned())
     }
 
     /// Forgets a machine that does not exist any more.
@@ -38,7 +66,7 @@ impl RequestedDeletions {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, (String, String)>> {
-        self.0.lock()
+        self.reasons.lock()
     }
 }
 
@@ -47,12 +75,14 @@ impl RequestedDeletions {
 pub(crate) struct DeletionRequest<'a> {
     deletions: &'a RequestedDeletions,
     machine: Key,
+    /// Whether this process has not requested it before.
+    is_first: bool,
 }
 
 impl DeletionRequest<'_> {
     /// Forgets the request if it certainly had no effect: a later deletion has another cause.
     pub(crate) fn answered(self, error: Option<&kube::Error>) {
-        if error.is_some_and(|error| !has_unknown_outcome(error)) {
+        if self.is_first && error.is_some_and(|error| !has_unknown_outcome(error)) {
             self.deletions.forget(&self.machine);
         }
     }
@@ -60,14 +90,27 @@ impl DeletionRequest<'_> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn a_reason_belongs_to_one_uid() {
-        let deletions = RequestedDeletions::default();
+    fn machine() -> Machine {
         let mut machine = Machine::default();
         machine.metadata.name = Some("m-1".to_owned());
         machine.metadata.uid = Some("first".to_owned());
+        machine
+    }
+
+    fn error(code: u16) -> kube::Error {
+        let status = kube::core::Status::failure("no", "Conflict").with_code(code);
+        kube::Error::Api(status.boxed())
+    }
+
+    #[test]
+    fn a_reason_belongs_to_one_uid() {
+        let deletions = RequestedDeletions::new(Timestamp::UNIX_EPOCH);
+        let mut machine = machine();
         let request = deletions.request(Key::of(&machine), "first".to_owned(), "scale-down".to_owned());
         request.answered(None);
         assert_eq!(deletions.reason(&machine).as_deref(), Some("scale-down"));
@@ -79,15 +122,30 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_repetition_keeps_the_reason_of_the_first_request() {
+        let deletions = RequestedDeletions::new(Timestamp::UNIX_EPOCH);
+        let machine = machine();
+        let request = |reason: &str| deletions.request(Key::of(&machine), "first".to_owned(), reason.to_owned());
+        request("scale-down").answered(None);
+        request("rollout").answered(Some(&error(409)));
+        assert_eq!(deletions.reason(&machine).as_deref(), Some("scale-down"));
+    }
+
+    #[rstest]
+    #[case::before(9, Some(BEFORE))]
+    #[case::in_the_same_second(10, None)]
+    #[case::after(11, None)]
+    fn a_deletion_from_before_the_leadership_says_so(#[case] deleted: i64, #[case] reason: Option<&str>) {
+        let deletions = RequestedDeletions::new(Timestamp::from_millisecond(10_500).unwrap());
+        let mut machine = machine();
+        machine.metadata.deletion_timestamp = Some(Time(Timestamp::from_second(deleted).unwrap()));
+        assert_eq!(deletions.reason(&machine).as_deref(), reason);
+    }
+
+    #[test]
     fn a_refused_request_is_forgotten_and_one_with_an_unknown_outcome_is_not() {
-        let deletions = RequestedDeletions::default();
-        let mut machine = Machine::default();
-        machine.metadata.name = Some("m-1".to_owned());
-        machine.metadata.uid = Some("first".to_owned());
-        let error = |code| {
-            let status = kube::core::Status::failure("no", "Conflict").with_code(code);
-            kube::Error::Api(status.boxed())
-        };
+        let deletions = RequestedDeletions::new(Timestamp::UNIX_EPOCH);
+        let machine = machine();
         for (code, known) in [(409, false), (500, true)] {
             let request = deletions.request(Key::of(&machine), "first".to_owned(), "rollout".to_owned());
             request.answered(Some(&error(code)));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -45,7 +46,8 @@ pub(crate) struct TargetState {
 }
 
 impl ClusterState {
-    pub(crate) fn new(namespace: &str, with_target: bool, enabled: EnabledControllers) -> Self {
+    /// The state of a process that becomes the leader `since`.
+    pub(crate) fn new(namespace: &str, with_target: bool, enabled: EnabledControllers, since: Timestamp) -> Self {
         Self {
             namespace: namespace.to_owned(),
             machines: Cache::new().tracking_own_changes(),
@@ -59,7 +61,7 @@ impl ClusterState {
             connection: Connection::default(),
             drains: Drains::default(),
             pending_set_writes: PendingSetWrites::default(),
-            requested_deletions: RequestedDeletions::default(),
+            requested_deletions: RequestedDeletions::new(since),
             target: with_target.then(|| TargetState {
                 nodes: Cache::new()
                     .tracking_deletions()

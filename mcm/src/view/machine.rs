@@ -220,7 +220,7 @@ mod tests {
             deployments: false,
             health_checks: false,
         };
-        let state = ClusterState::new("garden", false, enabled);
+        let state = ClusterState::new("garden", false, enabled, Timestamp::UNIX_EPOCH);
         let other = state.machines.wrote(machine("a", in_phase(phase, preserved)));
         let pending_statuses = PendingStatuses::default();
         if let Some((phase, preserved)) = intended {
@@ -318,7 +318,7 @@ mod tests {
             deployments: false,
             health_checks: false,
         };
-        ClusterState::new("garden", true, enabled)
+        ClusterState::new("garden", true, enabled, Timestamp::UNIX_EPOCH)
     }
 
     /// A machine of that deployment without a Node, in this phase since its creation.

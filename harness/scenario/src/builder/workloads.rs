@@ -2,7 +2,7 @@
 
 use crate::duration::DurationExpression;
 use crate::expect::{Attached, Condition, FieldOf, PodState, Pods, PodsOn, VolumesOf};
-use crate::step::{Answer, Apply, Deletion, Evict, ForceDeletion, Step};
+use crate::step::{Answer, Apply, Deletion, Drain, ForceDeletion, Step};
 use crate::workload::{Budget, Priority, Workload};
 
 /// Creates a Deployment, or changes the existing one.
@@ -92,10 +92,10 @@ pub fn namespace(name: &str) -> Step {
     Step::Apply(Apply::Namespace(name.to_owned()))
 }
 
-/// Cordons the node of a machine and evicts its pods, all of which must be removed within a time.
-pub fn evict(machine: &str, within: impl Into<DurationExpression>) -> Step {
-    Step::Evict(Evict {
-        machine: machine.to_owned(),
+/// Cordons a node and evicts its pods, all of which must be removed within a time.
+pub fn drain(node: &str, within: impl Into<DurationExpression>) -> Step {
+    Step::Drain(Drain {
+        node: node.to_owned(),
         within: within.into(),
     })
 }

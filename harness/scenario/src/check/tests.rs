@@ -77,8 +77,8 @@ fn what_the_scenario_creates_can_be_named(#[case] step: &str) {
 )]
 #[case::a_kubelet("- kubelet: {machine: m-2, do: stop}", "steps[5].kubelet.machine: ")]
 #[case::a_node(
-    "- evict: {machine: m-2, within: 1m}",
-    "steps[5].evict.machine: the scenario creates no node \"m-2\""
+    "- drain: {node: m-2, within: 1m}",
+    "steps[5].drain.node: the scenario creates no node \"m-2\""
 )]
 #[case::an_object(
     "- delete: {kind: Machine, name: m-2}",

@@ -13,7 +13,7 @@ use crate::names::Names;
 pub struct ActAs {
     /// The user's name in RBAC bindings.
     pub user: String,
-    /// The step: apply, delete, evict, annotate or patch.
+    /// The step: apply, delete, forceDelete, drain, annotate or patch.
     pub step: Box<Step>,
     /// Whether the API server must forbid it; otherwise a refusal fails the step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -31,10 +31,14 @@ impl StepDefinition for ActAs {
     }
 
     fn targets(&self) -> Targets {
-        if self.refused {
-            return Targets::default();
+        let targets = self.step.targets();
+        match self.refused {
+            true => Targets {
+                subject: targets.subject,
+                ..Targets::default()
+            },
+            false => targets,
         }
-        self.step.targets()
     }
 
     fn add_names(&self, names: &mut Names) {
@@ -48,7 +52,7 @@ impl StepDefinition for ActAs {
         if !self.step.definition().is_user_request() {
             return Err((
                 "as.step".to_owned(),
-                "a user applies, deletes, forceDeletes, evicts, annotates or patches".to_owned(),
+                "the step must be apply, delete, forceDelete, drain, annotate or patch".to_owned(),
             ));
         }
         let inside = |(field, message): Problem| (format!("as.step.{field}"), message);

@@ -58,6 +58,10 @@ impl StepDefinition for DeferredTarget {
     fn may_miss(&self) -> Option<bool> {
         Some(self.may_miss)
     }
+
+    fn let_miss(&mut self) {
+        self.may_miss = true;
+    }
 }
 
 /// An action on a machine.

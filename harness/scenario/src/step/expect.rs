@@ -21,4 +21,8 @@ impl StepDefinition for Expectation {
     fn may_miss(&self) -> Option<bool> {
         Some(self.may_miss)
     }
+
+    fn let_miss(&mut self) {
+        self.may_miss = true;
+    }
 }

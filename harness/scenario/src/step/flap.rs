@@ -99,4 +99,8 @@ impl StepDefinition for Flap {
     fn may_miss(&self) -> Option<bool> {
         Some(self.may_miss)
     }
+
+    fn let_miss(&mut self) {
+        self.may_miss = true;
+    }
 }

@@ -12,7 +12,7 @@ mod crash;
 mod create_vm;
 pub mod deferred_target;
 mod delete;
-mod evict;
+mod drain;
 mod expect;
 mod fail_zone;
 mod flap;
@@ -47,7 +47,7 @@ pub use self::crash::{Crash, Moment};
 pub use self::create_vm::CreateVm;
 use self::deferred_target::DeferredTarget;
 pub use self::delete::{Answer, Deletion};
-pub use self::evict::Evict;
+pub use self::drain::Drain;
 pub use self::fail_zone::{FailZone, ZoneFailure};
 pub use self::flap::Flap;
 pub use self::force_delete::ForceDeletion;
@@ -92,7 +92,7 @@ pub enum Request<'a> {
     /// Perform a step as another user.
     As(&'a ActAs),
     /// Cordon a node and evict its pods.
-    Evict {
+    Drain {
         /// The name of the node.
         node: &'a str,
         /// The time within which all pods that can be evicted must be removed.
@@ -214,6 +214,9 @@ pub(crate) trait StepDefinition {
     fn may_miss(&self) -> Option<bool> {
         None
     }
+
+    /// Lets the step have no effect. A step that implements [`may_miss`](Self::may_miss) implements this too.
+    fn let_miss(&mut self) {}
 }
 
 /// Declares the kinds of steps.
@@ -228,6 +231,12 @@ macro_rules! steps {
 
         impl Step {
             fn definition(&self) -> &dyn StepDefinition {
+                match self {
+                    $(Self::$kind(step) => step,)*
+                }
+            }
+
+            fn definition_mut(&mut self) -> &mut dyn StepDefinition {
                 match self {
                     $(Self::$kind(step) => step,)*
                 }
@@ -250,12 +259,13 @@ steps! {
     /// Removes an object at once, regardless of finalizers and grace periods (`kubectl delete --force`).
     ForceDelete(ForceDeletion),
     /// Drains a node as `kubectl drain` does: cordons it, and evicts its pods until all are removed.
-    Evict(Evict),
+    #[serde(alias = "evict")]
+    Drain(Drain),
     /// Sets annotations; null removes one.
     Annotate(Annotate),
     /// Sends a JSON merge patch.
     Patch(Patch),
-    /// Performs one of the steps above as another user, with that user's rights.
+    /// Performs a step that consists of requests to the API server as another user, with that user's rights.
     As(ActAs),
     /// Makes cloud calls fail or slow.
     Inject(Inject),
@@ -332,18 +342,7 @@ impl Step {
 
     /// Lets the step have no effect. Steps that always have one do not change.
     pub fn let_miss(&mut self) {
-        match self {
-            Self::Inject(step) => step.may_miss = true,
-            Self::Crash(step) => step.may_miss = true,
-            Self::ApiFault(step) => step.may_miss = true,
-            Self::SlowCreation(step) => step.may_miss = true,
-            Self::Flap(step) => step.may_miss = true,
-            Self::Strip(step) => step.may_miss = true,
-            Self::Autoscaler(step) => step.may_miss = true,
-            Self::Deferred(step) => step.may_miss = true,
-            Self::Expect(step) => step.may_miss = true,
-            _ => {}
-        }
+        self.definition_mut().let_miss();
     }
 
     /// Checks rules that the types do not express. Returns the field below the step, and the fix.

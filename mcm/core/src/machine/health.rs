@@ -11,6 +11,7 @@ use super::defects;
 use super::pass::Pass;
 use super::{Action, MachinePatch, Metric, NodeView, Plan, Reason, Sibling, creation, in_place, token};
 use crate::event::EventType;
+use crate::failure::{NEVER_JOINED, NEVER_RECOVERED};
 use crate::ownership::controller;
 
 /// The health check of a machine with a label `node` and a phase; `None`: nothing to do.
@@ -319,11 +320,7 @@ fn time_to_come_back(pass: &Pass, limit: Duration) -> Option<Duration> {
 }
 
 fn never_joined(pass: &Pass, limit: Duration) -> Plan {
-    let description = format!(
-        "Machine {} failed to join the cluster in {}.",
-        pass.name(),
-        GoDuration(limit)
-    );
+    let description = format!("Machine {} {NEVER_JOINED} {}.", pass.name(), GoDuration(limit));
     let plan = Plan::new(Reason::JoinTimedOut(limit)).act(Action::Observe(Metric::FailedJoin));
     give_up(pass, plan, description)
 }
@@ -347,7 +344,7 @@ fn never_updated(pass: &Pass, limit: Duration) -> Plan {
 
 fn never_recovered(pass: &Pass, limit: Duration) -> Plan {
     let description = format!(
-        "Machine {} health checks failing since last {}. Updating machine phase to Failed. Node Conditions: {}",
+        "Machine {} {NEVER_RECOVERED} {}. Updating machine phase to Failed. Node Conditions: {}",
         pass.name(),
         GoDuration(limit),
         describe(&pass.machine().status)

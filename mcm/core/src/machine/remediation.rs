@@ -9,6 +9,7 @@ use mcm_api::{MachineStatus, Phase, keys};
 use super::pass::Pass;
 use super::remediation_rank::{CANNOT, Rank};
 use super::{Plan, Reason, defects, health};
+use crate::failure::MARKED_UNHEALTHY;
 use crate::health_check::{is_skipped, set_condition};
 use crate::preservation::shown;
 
@@ -45,7 +46,7 @@ pub(super) fn decide(pass: &Pass) -> Option<Plan> {
         .and_then(|condition| condition.reason.clone())
         .unwrap_or_default();
     let description = format!(
-        "Machine {} failed its health check: {why}. Updating machine phase to Failed. Node Conditions: {}",
+        "Machine {} {MARKED_UNHEALTHY}: {why}. Updating machine phase to Failed. Node Conditions: {}",
         pass.name(),
         health::describe(status)
     );

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use mcm_api::{Machine, Operation};
+use mcm_api::Machine;
 
 use super::View;
+use crate::failure::Failure;
 use crate::template::same_template;
 
 /// The cause of a deletion.
@@ -22,6 +23,10 @@ pub enum Cause {
     FailedHealthCheck,
     /// The machine did not join in time.
     FailedToJoin,
+    /// Its VM could not be created.
+    FailedCreation,
+    /// Its update in place failed.
+    FailedUpdate,
     /// Another failure.
     Failed,
     /// The set is being deleted.
@@ -37,6 +42,8 @@ impl fmt::Display for Cause {
             Self::ChosenByAutoscaler => "chosen by cluster-autoscaler",
             Self::FailedHealthCheck => "failed health check",
             Self::FailedToJoin => "failed to join",
+            Self::FailedCreation => "failed creation",
+            Self::FailedUpdate => "failed update in place",
             Self::Failed => "failed",
             Self::SetDeleted => "set deleted",
         })
@@ -61,10 +68,11 @@ pub(super) fn of_surplus(view: &View) -> Cause {
 
 /// Why the machine failed.
 pub(super) fn of_failure(machine: &Machine) -> Cause {
-    let last = machine.status.last_operation.as_ref();
-    match last.and_then(|last| last.operation.as_ref()) {
-        Some(Operation::HealthCheck) => Cause::FailedHealthCheck,
-        Some(Operation::Create) => Cause::FailedToJoin,
-        _ => Cause::Failed,
+    match Failure::of(machine) {
+        Failure::Unhealthy => Cause::FailedHealthCheck,
+        Failure::NeverJoined => Cause::FailedToJoin,
+        Failure::NotCreated => Cause::FailedCreation,
+        Failure::NotUpdated => Cause::FailedUpdate,
+        Failure::Unknown => Cause::Failed,
     }
 }

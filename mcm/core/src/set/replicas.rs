@@ -84,15 +84,15 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
         let expires = machine.status.current_status.preserve_expiry_time.is_some();
         let kept = machine.status.is_preserved() && (expires || !defect!(FailedMachinesKeptWithExpiryOnly))
             || is_adopted(&machine);
-        let reason = if position < surplus {
+        let reason = if chosen && !kept {
+            Reason::Chosen(name)
+        } else if position < surplus {
             Reason::TooMany {
                 cause,
                 there,
                 wanted,
                 machine: name,
             }
-        } else if chosen && !kept {
-            Reason::Chosen(name)
         } else if failed && !kept {
             let cause = cause::of_failure(&machine);
             Reason::Failed { cause, machine: name }

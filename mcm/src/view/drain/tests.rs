@@ -1,5 +1,6 @@
 //! Tests of the view of pods for a drain.
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -15,7 +16,9 @@ fn target(claims: &[(&str, Option<&str>)]) -> TargetState {
         deployments: false,
         health_checks: false,
     };
-    let target = ClusterState::new("garden", true, enabled).target.unwrap();
+    let target = ClusterState::new("garden", true, enabled, Timestamp::UNIX_EPOCH)
+        .target
+        .unwrap();
     for (claim, volume) in claims {
         let claim = json!({ "metadata": { "name": claim, "namespace": "shop" }, "spec": { "volumeName": volume } });
         target

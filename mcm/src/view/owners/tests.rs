@@ -3,6 +3,7 @@
 //! The deployments `md` and `other` select by a label with their name; set `ms` belongs to `md`. Keys of absent objects
 //! have no effect and are ignored.
 
+use jiff::Timestamp;
 use kube::runtime::watcher::Event;
 use mcm_api::{Phase, Preservation, PreservationStage};
 use rstest::rstest;
@@ -18,7 +19,7 @@ fn state() -> ClusterState {
         deployments: true,
         health_checks: false,
     };
-    let state = ClusterState::new("default", true, enabled);
+    let state = ClusterState::new("default", true, enabled, Timestamp::UNIX_EPOCH);
     for name in ["md", "other"] {
         state.deployments.apply(Event::Apply(deployment(name)));
     }

@@ -1,5 +1,6 @@
 //! Work that results from changes, and tracking of deletions.
 
+use jiff::Timestamp;
 use kube::runtime::watcher::Event;
 use mcm_api::MachineSet;
 use mcm_core::preservation::Standing;
@@ -19,6 +20,7 @@ fn state() -> (ClusterState, TargetState) {
             deployments: true,
             health_checks: false,
         },
+        Timestamp::UNIX_EPOCH,
     );
     let target = state.target.clone().unwrap();
     (state, target)
@@ -108,7 +110,7 @@ fn the_machine_controller_alone_reads_the_lists_of_preserved_machines() {
         deployments: false,
         health_checks: false,
     };
-    let state = ClusterState::new("default", true, enabled);
+    let state = ClusterState::new("default", true, enabled, Timestamp::UNIX_EPOCH);
     let (set, machine) = listed(true);
     state.sets.apply(Event::Apply(set.clone()));
     assert!(matches!(state.standing(&machine), Standing::Known { entry: Some(entry), .. } if entry.released));

@@ -186,6 +186,46 @@ fn the_scale_time_is_copied_to_sets_and_the_list_is_not(#[case] set: &str, #[cas
     assert_eq!(set_annotation(&world, set, keys::TRIGGER_DELETION_ANNOTATION), None);
 }
 
+/// The text of the set's event for the deletion of m-1.
+fn cause_of_deletion(set: i32, chosen: bool, phase: Phase) -> Option<String> {
+    let mut world = world_of(2, rolling(1, 0));
+    add_set(&mut world, 1, "class-a", set);
+    add_machine(&mut world, "ms1", "m-0", Phase::Running);
+    add_machine(&mut world, "ms1", "m-1", phase);
+    edit_set(&mut world, "ms1", |set| {
+        set.metadata.finalizers = Some(vec![keys::MACHINE_FINALIZER.to_owned()]);
+        let annotations = set.metadata.annotations.get_or_insert_default();
+        annotations.insert(keys::LAST_SCALE_ANNOTATION.to_owned(), SIX.to_owned());
+    });
+    world.edit_machine("m-1", |machine| {
+        let annotations = machine.metadata.annotations.get_or_insert_default();
+        if chosen {
+            annotations.insert(keys::PRIORITY_ANNOTATION.to_owned(), "1".to_owned());
+            annotations.insert(keys::MARKED_ANNOTATION.to_owned(), FIVE.to_owned());
+        }
+    });
+    let plan = set::decide(&world.set_view("ms1").unwrap(), world.now);
+    plan.steps.iter().find_map(|step| match &step.act {
+        Act::RecordEvent { message, .. } if message.contains("m-1") => Some(message.clone()),
+        _ => None,
+    })
+}
+
+/// The autoscaler lowers the replicas with its choice, so a chosen machine is usually also one too many.
+#[rstest]
+#[case::one_too_many(1, true, Phase::Running, Some("Deleted machine: m-1 (chosen by cluster-autoscaler)"))]
+#[case::not_one_too_many(2, true, Phase::Running, Some("Deleted machine: m-1 (chosen by cluster-autoscaler)"))]
+#[case::failed(2, false, Phase::Failed, Some("Deleted machine: m-1 (failed)"))]
+#[case::nothing(2, false, Phase::Running, None)]
+fn the_event_of_a_deletion_has_its_cause(
+    #[case] set: i32,
+    #[case] chosen: bool,
+    #[case] phase: Phase,
+    #[case] expected: Option<&str>,
+) {
+    assert_eq!(cause_of_deletion(set, chosen, phase).as_deref(), expected);
+}
+
 #[rstest]
 #[case::marked_before_the_scaling("1", Some(FIVE), Some(SIX), true)]
 #[case::marked_with_the_scaling("1", Some(SIX), Some(SIX), true)]

@@ -1,4 +1,4 @@
-//! The evictor: drains a node as `kubectl drain` does.
+//! Drains a node as `kubectl drain` does: the step `drain`.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 /// Poll period (kubectl's value).
 const POLL_PERIOD: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Evicts the pods of a node.
-pub(super) struct Evictor {
+/// Cordons a node and evicts its pods.
+pub(super) struct NodeDrain {
     pub(super) client: kube::Client,
     pub(super) clock: Clock,
     pub(super) timeouts: Timeouts,
@@ -28,7 +28,7 @@ pub(super) struct Evictor {
     pub(super) notes: UnboundedSender<String>,
 }
 
-impl Evictor {
+impl NodeDrain {
     /// Cordons the node and evicts its pods until all are removed. Retries an eviction that a disruption budget refuses
     /// (429) after the short retry period, and fails with any other error.
     pub(super) async fn run(&self, node: &str, within: &DurationExpression) -> Result<(), ActionError> {
@@ -40,7 +40,7 @@ impl Evictor {
             let pods = self.pods_on(node).await?;
             let left = evictable(&pods);
             if left.is_empty() {
-                self.note(format!("evictor: node {node} is empty"));
+                self.note(format!("drain: node {node} is empty"));
                 return Ok(());
             }
             let now = self.clock.now();
@@ -76,7 +76,7 @@ impl Evictor {
         let nodes: Api<Node> = Api::all(self.client.clone());
         let patched = nodes.patch(node, &PatchParams::default(), &Patch::Merge(cordon)).await;
         patched.map_err(cannot(format!("cordon node {node}")))?;
-        self.note(format!("evictor: node {node} is cordoned"));
+        self.note(format!("drain: node {node} is cordoned"));
         Ok(())
     }
 
@@ -105,12 +105,12 @@ impl Evictor {
             .await;
         match evicted {
             Ok(_) => {
-                self.note(format!("evictor: pod {name} is evicted"));
+                self.note(format!("drain: pod {name} is evicted"));
                 Ok(true)
             }
             Err(kube::Error::Api(status)) if status.code == 429 => {
                 let reason = refusal_reason(&status);
-                self.note(format!("evictor: the eviction of pod {name} is refused: {reason}"));
+                self.note(format!("drain: the eviction of pod {name} is refused: {reason}"));
                 Ok(false)
             }
             // The pod no longer exists, or another pod has its name.

@@ -12,16 +12,17 @@ use crate::names::{NODE, Reference};
 /// Drains a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Evict {
+pub struct Drain {
     /// The name of the node, which is the name of its machine unless the class sets another prefix for node names.
-    pub machine: String,
+    #[serde(alias = "machine")]
+    pub node: String,
     /// The time within which all pods that can be evicted must be removed.
     pub within: DurationExpression,
 }
 
-impl StepDefinition for Evict {
+impl StepDefinition for Drain {
     fn description(&self) -> String {
-        format!("evict the pods on {}, within {}", self.machine, self.within)
+        format!("drain node {}, within {}", self.node, self.within)
     }
 
     fn is_user_request(&self) -> bool {
@@ -29,21 +30,21 @@ impl StepDefinition for Evict {
     }
 
     fn request(&self) -> Request<'_> {
-        Request::Evict {
-            node: &self.machine,
+        Request::Drain {
+            node: &self.node,
             within: &self.within,
         }
     }
 
     fn targets(&self) -> Targets {
-        Targets::object(None, "Node", &self.machine).cordoned(true)
+        Targets::object(None, "Node", &self.node).cordoned(true)
     }
 
     fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
-        Ok(vec![Reference::name("evict.machine", NODE, &self.machine)])
+        Ok(vec![Reference::name("drain.node", NODE, &self.node)])
     }
 
     fn durations(&self) -> Vec<(String, &DurationExpression)> {
-        vec![("evict.within".to_owned(), &self.within)]
+        vec![("drain.within".to_owned(), &self.within)]
     }
 }
