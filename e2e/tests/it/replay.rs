@@ -81,6 +81,15 @@ fn a_plan_is_followed_on_the_wall_clock() {
 }
 
 #[test]
+fn the_example_plan_delays_both_attachments() {
+    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/plans/slow-attachment.yaml");
+    let folder = tempfile::tempdir().unwrap();
+    let runs = follow(folder.path(), &["--plan", plan.to_str().unwrap()]);
+    assert!(runs[0]["failure"].is_null(), "{}", runs[0]);
+    assert_eq!(runs[0]["disturbances"][0]["hits"], 2, "{}", runs[0]);
+}
+
+#[test]
 fn a_failed_run_leaves_its_plan_and_a_replay_line() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(

@@ -75,6 +75,8 @@ fn every_random_plan_is_valid() {
             assert_valid(&validator, &format!("{} {seed}", suite.name), &json(&plan));
         }
     }
+    let example = std::fs::read_to_string(root().join("examples/plans/slow-attachment.yaml")).unwrap();
+    assert_valid(&validator, "the example", &serde_saphyr::from_str(&example).unwrap());
     assert_valid(
         &validator,
         "a plan that names its scenario",

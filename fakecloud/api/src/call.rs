@@ -1,11 +1,11 @@
-//! Calls of the driver.
+//! Calls of the driver, and of the storage.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A call of the driver, named as in the driver's contract.
+/// A call of the driver, named as in its contract, or of the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CloudCall {
@@ -56,6 +56,11 @@ const FILE_NAMES: [&str; NAMES.len()] = {
 };
 
 impl CloudCall {
+    /// Whether it attaches or detaches a volume.
+    pub fn is_about_volumes(self) -> bool {
+        matches!(self, Self::AttachVolume | Self::DetachVolume)
+    }
+
     /// All calls.
     pub const ALL: [Self; NAMES.len()] = {
         let mut all = [Self::CreateMachine; NAMES.len()];

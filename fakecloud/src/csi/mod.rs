@@ -33,7 +33,7 @@ pub use self::settings::Settings;
 use self::world::{Action, Task, World};
 use crate::Fakecloud;
 use crate::kubelet::{watch, watch_config};
-use crate::model::{CloudCall, VmState, later};
+use crate::model::{CloudCall, StorageReply, VmState, later};
 
 /// Maximum number of concurrent API calls.
 const CONCURRENCY: usize = 16;
@@ -84,6 +84,8 @@ struct Tasks {
     world: World,
     due: BTreeMap<Task, Timestamp>,
     busy: BTreeSet<Task>,
+    /// Scheduled tasks that the cloud has accepted, with a delay: it is not asked again when they are due.
+    accepted: BTreeSet<Task>,
     /// Recent registrations, and until when they are not repeated: a client that reverts one may have newer
     /// information, for example that the Node was deleted, which this cache observes soon.
     done: BTreeMap<Task, Timestamp>,
@@ -100,6 +102,7 @@ impl Tasks {
     fn review(&mut self, task: Task, now: Timestamp) {
         if !self.world.needs(&task) {
             self.due.remove(&task);
+            self.accepted.remove(&task);
             return;
         }
         if self.busy.contains(&task) || self.due.contains_key(&task) {
@@ -139,6 +142,7 @@ impl Tasks {
             .collect();
         for task in due {
             self.due.remove(&task);
+            let accepted = self.accepted.remove(&task);
             let runs = |provider_id: &str| {
                 cloud.step(|cloud, _| {
                     let vm = cloud.vms().find(|vm| vm.provider_id == provider_id)?;
@@ -146,37 +150,48 @@ impl Tasks {
                 })
             };
             if let Some(action) = self.world.decide(&task, &runs) {
-                if !self.is_allowed(cloud, &task, &action, now) {
-                    self.due.insert(task, later(now, self.world.settings.retry_delay));
-                    continue;
+                let reply = match accepted {
+                    true => StorageReply::Done,
+                    false => self.ask(cloud, &task, &action, now),
+                };
+                match reply {
+                    StorageReply::Done => {
+                        self.busy.insert(task.clone());
+                        return Some((task, action));
+                    }
+                    StorageReply::Later(delay) => {
+                        self.accepted.insert(task.clone());
+                        self.due.insert(task, later(now, delay));
+                    }
+                    StorageReply::Refused => {
+                        self.due.insert(task, later(now, self.world.settings.retry_delay));
+                    }
                 }
-                self.busy.insert(task.clone());
-                return Some((task, action));
             }
         }
         None
     }
 
-    /// Whether no fault rule of the cloud hits the action.
-    fn is_allowed(&self, cloud: &Fakecloud, task: &Task, action: &Action, now: Timestamp) -> bool {
+    /// Asks the cloud, whose fault rules may hit the action.
+    fn ask(&self, cloud: &Fakecloud, task: &Task, action: &Action, now: Timestamp) -> StorageReply {
         let (operation, name) = match (task, action) {
             (_, Action::CreateVolume(volume)) => {
                 let name = volume["metadata"]["name"].as_str().unwrap_or_default();
                 cloud.step(|cloud, now| cloud.note_storage("CreateVolume", name, now));
-                return true;
+                return StorageReply::Done;
             }
             (_, Action::DeleteVolume(name, _)) => {
                 cloud.step(|cloud, now| cloud.note_storage("DeleteVolume", name, now));
-                return true;
+                return StorageReply::Done;
             }
             (Task::Attach(name), Action::AttachmentStatus(_, patch)) if patch["status"]["attached"] == true => {
                 (CloudCall::AttachVolume, name)
             }
             (Task::Detach(name), _) => (CloudCall::DetachVolume, name),
-            _ => return true,
+            _ => return StorageReply::Done,
         };
         let Some(attachment) = self.world.attachments.get(name) else {
-            return true;
+            return StorageReply::Done;
         };
         let node = &attachment.spec.node_name;
         let zone = self
@@ -191,7 +206,7 @@ impl Tasks {
             .as_deref()
             .unwrap_or_default();
         let zone = zone.map(String::as_str).unwrap_or_default();
-        cloud.step(|cloud, _| cloud.lets_storage(operation, volume, node, zone, now))
+        cloud.step(|cloud, _| cloud.storage_reply(operation, volume, node, zone, now))
     }
 
     /// Completes a call. If the task is still needed when the watch has delivered the effect, it is scheduled again; a

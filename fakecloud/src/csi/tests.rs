@@ -1,9 +1,14 @@
+use std::time::Duration;
+
+use clock::{Clock, Seed};
+use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::Tasks;
 use super::world::{Action, Task, World, this_finalizer};
-use crate::CSI_DRIVER;
+use crate::model::later;
+use crate::{CSI_DRIVER, Config, Fakecloud};
 
 /// Nodes `a` and `b` in zones with their names, a class `c`, a claim `n/claim` and its volume `pv`.
 fn world() -> World {
@@ -297,4 +302,52 @@ fn a_reverted_registration_is_not_repeated_at_once() {
     tasks.review(task(), now);
     let rest = tasks.world.settings.retry_delay;
     assert_eq!(tasks.next_due(), now.checked_add(rest).ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_storage_of_a_cluster_attaches_a_volume_after_the_delay_of_a_rule() {
+    let now = Timestamp::from_second(1_800_000_000).unwrap();
+    let cloud = Fakecloud::new(Config::default(), Clock::simulated(now), Seed::new(1));
+    let rule = "{match: {call: attachVolume, machine: a}, action: {effectDelay: 30s}}";
+    let rule = serde_saphyr::from_str(rule).unwrap();
+    cloud.step(|cloud, now| cloud.add_fault(rule, now)).unwrap();
+    let mut tasks = Tasks {
+        world: world(),
+        ..Tasks::default()
+    };
+    volume(&mut tasks.world, json!({ "spec": { "nodeAffinity": null } }));
+    for name in ["a", "b"] {
+        // VMs of another cloud: this one does not know whether they run.
+        let node = json!({ "metadata": { "name": name }, "spec": { "providerID": format!("other://{name}") } });
+        let node = serde_json::from_value(node).unwrap();
+        tasks.world.nodes.insert(name.to_owned(), node);
+    }
+    let due = later(now, tasks.world.settings.attach_delay);
+    let slow = Task::Attach(attachment(&mut tasks.world, "a", false, false));
+    tasks.review(slow.clone(), now);
+    assert_eq!(tasks.next_due(), Some(due));
+    assert_eq!(tasks.next(&cloud, due), None);
+    let delayed = later(due, Duration::from_secs(30));
+    assert_eq!(tasks.next_due(), Some(delayed));
+    // Another change of the attachment neither repeats the call nor moves its effect.
+    tasks.review(slow.clone(), due);
+    assert_eq!(tasks.next_due(), Some(delayed));
+    let (task, action) = tasks.next(&cloud, delayed).expect("it is due");
+    assert_eq!((task, error(Some(action))), (slow.clone(), None));
+    assert_eq!(cloud.step(|cloud, _| cloud.faults().list()[0].hits), 1);
+    // A machine that the rule does not match.
+    tasks.busy.clear();
+    tasks.world.attachments.clear();
+    let fast = Task::Attach(attachment(&mut tasks.world, "b", false, false));
+    tasks.review(fast.clone(), now);
+    assert_eq!(tasks.next(&cloud, due).map(|(task, _)| task), Some(fast));
+    // A task that is no longer needed is forgotten: a later one is a call of its own.
+    tasks.busy.clear();
+    tasks.world.attachments.clear();
+    attachment(&mut tasks.world, "a", false, false);
+    tasks.review(slow.clone(), now);
+    assert_eq!(tasks.next(&cloud, due), None);
+    tasks.world.attachments.clear();
+    tasks.review(slow.clone(), due);
+    assert_eq!((tasks.next_due(), tasks.accepted.len()), (None, 0));
 }

@@ -216,7 +216,9 @@ fn earlier(now: Timestamp, by: Duration) -> Timestamp {
 fn matches(rule: &FaultRule, info: &CallInfo<'_>) -> bool {
     let wanted = &rule.matches;
     let fits = |pattern: &Option<String>, text: &str| pattern.as_deref().is_none_or(|it| glob::matches(it, text));
-    wanted.call.is_none_or(|call| call == info.operation)
+    // A rule about all calls that only delays or falsifies replies does not change calls about volumes.
+    let changes = rule.answered() != Code::Ok || !info.operation.is_about_volumes();
+    wanted.call.map_or(changes, |call| call == info.operation)
         && wanted.machine.as_deref().is_none_or(|pattern| {
             info.machine
                 .is_some_and(|machine| glob::matches_machine(pattern, machine))

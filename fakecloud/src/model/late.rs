@@ -1,4 +1,4 @@
-//! Delayed creations: they take effect at their time, even if the caller has given up.
+//! Delayed creations and attachments: they take effect at their time, even if the caller has given up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,12 +29,20 @@ impl fmt::Debug for LateCreation {
     }
 }
 
-/// Pending creations, and finished ones whose result was not read yet.
+/// An attachment of a volume that takes effect later.
+#[derive(Debug)]
+struct LateAttachment {
+    volume: String,
+    vm: String,
+}
+
+/// Pending creations and attachments, and finished creations whose result was not read yet.
 #[derive(Debug, Default)]
 pub(super) struct Late {
     last: u64,
     due: BTreeSet<(Timestamp, u64)>,
     under_way: BTreeMap<u64, LateCreation>,
+    attachments: BTreeMap<u64, LateAttachment>,
     ended: BTreeMap<u64, Reply<VmIdentity>>,
 }
 
@@ -58,6 +66,35 @@ pub enum Creation {
 impl Late {
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.due.first().map(|(due, _)| *due)
+    }
+
+    /// Numbers an effect and schedules it.
+    fn schedule(&mut self, due: Timestamp) -> u64 {
+        self.last += 1;
+        self.due.insert((due, self.last));
+        self.last
+    }
+
+    /// Schedules the attachment of a volume to the VM with this ID.
+    pub(super) fn attach(&mut self, volume: &str, vm: &str, due: Timestamp) {
+        let number = self.schedule(due);
+        let attachment = LateAttachment {
+            volume: volume.to_owned(),
+            vm: vm.to_owned(),
+        };
+        self.attachments.insert(number, attachment);
+    }
+
+    /// Drops the pending attachments of a volume.
+    pub(super) fn cancel_attachments(&mut self, volume: &str) {
+        self.attachments.retain(|_, attachment| attachment.volume != volume);
+        let Self {
+            due,
+            under_way,
+            attachments,
+            ..
+        } = self;
+        due.retain(|(_, number)| under_way.contains_key(number) || attachments.contains_key(number));
     }
 }
 
@@ -97,9 +134,7 @@ impl Cloud {
             fired => return Creation::Done(self.create_as(request, fired, client, now)),
         };
         let due = later(now, delay);
-        self.late.last += 1;
-        let number = self.late.last;
-        self.late.due.insert((due, number));
+        let number = self.late.schedule(due);
         let creation = LateCreation {
             request: request.clone(),
             fired,
@@ -115,7 +150,7 @@ impl Cloud {
         self.late.ended.remove(&ticket.number)
     }
 
-    /// Executes the first due creation.
+    /// Executes the first due creation or attachment.
     pub(super) fn carry_out_late(&mut self) {
         let Some((due, number)) = self.late.due.pop_first() else {
             return;
@@ -123,6 +158,8 @@ impl Cloud {
         if let Some(creation) = self.late.under_way.remove(&number) {
             let reply = self.create_as(&creation.request, creation.fired, &creation.client, due);
             self.late.ended.insert(number, reply);
+        } else if let Some(attachment) = self.late.attachments.remove(&number) {
+            self.attach_later(&attachment.volume, &attachment.vm, due);
         }
     }
 

@@ -59,7 +59,7 @@ pub use state::{Change, MAX_NUMBER, RowCounts, Snapshot, StateError};
 pub(crate) use tests::request as test_request;
 pub use update::VmUpdate;
 pub use vm::{Owner, UserData, Vm, VmState};
-pub use volumes::Volume;
+pub use volumes::{StorageReply, Volume};
 pub use zones::{ZoneFailure, ZoneOutage};
 
 use self::kubelet_commands::Planned;

@@ -1,11 +1,13 @@
 //! Volumes: disks that outlive VMs. The storage creates, attaches, detaches and deletes them.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
 use serde::{Deserialize, Serialize};
 
-use super::faults::{CallInfo, Effect};
-use super::{Cloud, CloudCall, Record, Reference, Vm};
+use super::faults::{CallInfo, Effect, Fired};
+use super::{Cloud, CloudCall, Record, Reference, Vm, later};
 use crate::syntax::{is_quantity, is_zone};
 
 /// A volume.
@@ -21,6 +23,17 @@ pub struct Volume {
     pub vm: Option<String>,
     /// Creation time.
     pub created: Timestamp,
+}
+
+/// What the cloud does with a request of a cluster's storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageReply {
+    /// It carries it out.
+    Done,
+    /// It carries it out after this delay.
+    Later(Duration),
+    /// A fault refuses it.
+    Refused,
 }
 
 impl Cloud {
@@ -75,7 +88,8 @@ impl Cloud {
         Ok(volume)
     }
 
-    /// Attaches a volume to a VM; a volume that is already attached to it stays attached.
+    /// Attaches a volume to a VM; a volume that is already attached to it stays attached. If a rule delays the
+    /// attachment, the volume in the reply is not attached yet.
     ///
     /// # Errors
     /// `NotFound`; `FailedPrecondition` if the volume is attached to another VM, or the VM is in another zone or has
@@ -86,12 +100,49 @@ impl Cloud {
             .find(vm)
             .map_err(|error| DriverError::new(Code::NotFound, error.to_string()))?;
         let vm = vm.clone();
-        self.volume_call(CloudCall::AttachVolume, id, &vm.owner.key(), &vm.zone, now, |cloud| {
-            cloud.attach(id, &vm)
-        })
+        self.volume_call(
+            CloudCall::AttachVolume,
+            id,
+            &vm.owner.key(),
+            &vm.zone,
+            now,
+            |cloud, delay| match delay {
+                None => cloud.attach(id, &vm),
+                Some(delay) => {
+                    if !cloud.check_attachment(id, &vm)? {
+                        cloud.late.attach(id, &vm.id, later(now, delay));
+                    }
+                    Ok(())
+                }
+            },
+        )
+    }
+
+    /// Carries out a delayed attachment. Its caller has its reply: only the log has an error.
+    pub(super) fn attach_later(&mut self, id: &str, vm: &str, now: Timestamp) {
+        let found = self.vm(vm).cloned();
+        let result = match &found {
+            Some(vm) => self.attach(id, vm),
+            None => Err(DriverError::new(Code::NotFound, format!("there is no VM {vm}"))),
+        };
+        let operation = CloudCall::AttachVolume.rpc();
+        let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation, now);
+        record.machine = found.map(|vm| vm.owner.key()).unwrap_or_default();
+        record.code = Some(result.as_ref().map_or_else(|error| error.code, |()| Code::Ok));
+        self.log.append(record.saying(id));
     }
 
     fn attach(&mut self, id: &str, vm: &Vm) -> Result<(), DriverError> {
+        if !self.check_attachment(id, vm)?
+            && let Some(volume) = self.volumes.get_mut(&id.to_owned())
+        {
+            volume.vm = Some(vm.id.clone());
+        }
+        Ok(())
+    }
+
+    /// Whether the volume is already attached to the VM; otherwise it can be.
+    fn check_attachment(&self, id: &str, vm: &Vm) -> Result<bool, DriverError> {
         let refused = |text: String| Err(DriverError::new(Code::FailedPrecondition, text));
         let attached = self
             .volumes
@@ -99,11 +150,11 @@ impl Cloud {
             .filter(|volume| volume.vm.as_ref() == Some(&vm.id))
             .count();
         let limit = self.settings.volumes_per_vm;
-        let Some(volume) = self.volumes.get_mut(&id.to_owned()) else {
+        let Some(volume) = self.volumes.get(id) else {
             return Err(no_volume(id));
         };
         match &volume.vm {
-            Some(other) if *other == vm.id => return Ok(()),
+            Some(other) if *other == vm.id => return Ok(true),
             Some(other) => return refused(format!("volume {id} is attached to VM {other}: detach it there first")),
             None => {}
         }
@@ -122,11 +173,10 @@ impl Cloud {
                 vm.id
             ));
         }
-        volume.vm = Some(vm.id.clone());
-        Ok(())
+        Ok(false)
     }
 
-    /// Detaches a volume from its VM.
+    /// Detaches a volume from its VM, or cancels its delayed attachment.
     ///
     /// # Errors
     /// `NotFound`, or the error of a fault rule.
@@ -138,7 +188,8 @@ impl Cloud {
             .and_then(|volume| volume.vm.as_ref())
             .and_then(|vm| self.vm(vm));
         let (machine, zone) = vm.map(|vm| (vm.owner.key(), vm.zone.clone())).unwrap_or_default();
-        self.volume_call(CloudCall::DetachVolume, id, &machine, &zone, now, |cloud| {
+        self.volume_call(CloudCall::DetachVolume, id, &machine, &zone, now, |cloud, _| {
+            cloud.late.cancel_attachments(id);
             let volume = cloud.volumes.get_mut(&id.to_owned()).ok_or_else(|| no_volume(id))?;
             volume.vm = None;
             Ok(())
@@ -161,9 +212,16 @@ impl Cloud {
         Ok(())
     }
 
-    /// Whether the cloud carries out a request of a cluster's storage: no fault rule refuses it. The log has it either
-    /// way.
-    pub fn lets_storage(&mut self, operation: CloudCall, volume: &str, node: &str, zone: &str, now: Timestamp) -> bool {
+    /// What the cloud does with a request of a cluster's storage: fault rules refuse and delay it, and they match
+    /// the Node's name as that of a machine. The log has the request in any case.
+    pub fn storage_reply(
+        &mut self,
+        operation: CloudCall,
+        volume: &str,
+        node: &str,
+        zone: &str,
+        now: Timestamp,
+    ) -> StorageReply {
         let fired = self.admit(&CallInfo {
             operation,
             machine: Some(node),
@@ -172,14 +230,20 @@ impl Cloud {
             caller: "",
             now,
         });
-        let hit = fired.filter(|fired| fired.code != Code::Ok);
-        let done = hit.is_none();
+        let delay = delay_of(fired.as_ref());
+        let hit = fired.filter(|fired| fired.code != Code::Ok || delay.is_some());
+        let reply = match (&hit, delay) {
+            (None, _) => StorageReply::Done,
+            (Some(_), Some(delay)) => StorageReply::Later(delay),
+            (Some(_), None) => StorageReply::Refused,
+        };
         let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation.rpc(), now);
         node.clone_into(&mut record.machine);
         record.code = Some(hit.as_ref().map_or(Code::Ok, |fired| fired.code));
+        record.latency = delay.unwrap_or_default();
         record.fault = hit.map(|fired| fired.id);
         self.log.append(record.saying(volume));
-        done
+        reply
     }
 
     /// Logs that a cluster's storage created or deleted a volume.
@@ -211,7 +275,7 @@ impl Cloud {
         machine: &str,
         zone: &str,
         now: Timestamp,
-        effect: impl FnOnce(&mut Self) -> Result<(), DriverError>,
+        effect: impl FnOnce(&mut Self, Option<Duration>) -> Result<(), DriverError>,
     ) -> Result<Volume, DriverError> {
         let fired = self.admit(&CallInfo {
             operation,
@@ -221,13 +285,14 @@ impl Cloud {
             caller: "",
             now,
         });
+        let delay = delay_of(fired.as_ref());
         let refusal = fired.filter(|fired| fired.code != Code::Ok);
         let result = match refusal {
             Some(fired) if fired.effect == Effect::Done => {
-                effect(self).and_then(|()| Err(DriverError::new(fired.code, fired.message)))
+                effect(self, None).and_then(|()| Err(DriverError::new(fired.code, fired.message)))
             }
             Some(fired) => Err(DriverError::new(fired.code, fired.message)),
-            None => effect(self),
+            None => effect(self, delay),
         };
         let mut record = Record::new(super::RecordKind::Command, super::Caller::Control, operation.rpc(), now);
         machine.clone_into(&mut record.machine);
@@ -235,6 +300,14 @@ impl Cloud {
         self.log.append(record.saying(id));
         result?;
         self.volumes.get(id).cloned().ok_or_else(|| no_volume(id))
+    }
+}
+
+/// The delay of the effect of a call.
+fn delay_of(fired: Option<&Fired>) -> Option<Duration> {
+    match fired?.effect {
+        Effect::Later(delay) => Some(delay),
+        _ => None,
     }
 }
 

@@ -785,7 +785,7 @@ pub struct Fault {
     /// of these, calls that the rule changed; set by the cloud
     #[prost(uint64, tag = "11")]
     pub hits: u64,
-    /// creations: the effect, and the reply with it, comes later by this; deletions: they take so long
+    /// creations: the effect, and the reply with it, comes later by this; deletions: they take so long; AttachVolume: the effect comes later by this
     #[prost(uint64, tag = "12")]
     pub effect_delay_nanos: u64,
     /// glob on the machine class's name; empty: any

@@ -201,6 +201,7 @@ mod tests {
     #[case("{action: {code: Aborted, message: text, latency: 1s-3s, at: afterCommit}}")]
     #[case("{action: {latency: 5s, lostReply: true}}")]
     #[case("{match: {call: createMachine}, action: {effectDelay: 5s}}")]
+    #[case("{match: {call: attachVolume, machine: 'm-*'}, action: {effectDelay: 30s}}")]
     #[case("{match: {call: deleteMachine}, action: {stuck: true}}")]
     #[case("{match: {call: listMachines}, action: {lie: true}}")]
     #[case("{match: {call: createMachine}, action: {nameless: true}}")]

@@ -64,6 +64,7 @@ fn corpus() -> Vec<(usize, Vec<u8>)> {
 - {match: {call: deleteMachine}, action: {stuck: true}}
 - {match: {call: createMachine}, action: {code: Internal, partial: nics}}
 - {match: {call: createMachine}, action: {effectDelay: 3s}}
+- {match: {call: attachVolume, machine: 'm-*'}, action: {effectDelay: 3s}}
 - {match: {throttle: {perSecond: 2, burst: 3}}, action: {error: throttled}}
 - {action: {lostReply: true, latency: 1s~2s}}
 ";

@@ -102,7 +102,7 @@ const MATCHES: [Row; 10] = [
 ];
 
 /// Effects of a rule.
-const EFFECTS: [Row; 27] = [
+const EFFECTS: [Row; 28] = [
     legal(
         "action: {code: Internal}",
         "any of the machine codes 1 to 17, without an effect",
@@ -236,6 +236,14 @@ const EFFECTS: [Row; 27] = [
         &[
             "attaching_and_detaching_volumes_can_fail",
             "rules_also_hit_the_storage_of_a_cluster",
+        ],
+    ),
+    legal(
+        "{match: {call: attachVolume}, action: {effectDelay: 30s}}",
+        "the volume is attached later, and the reply is immediate; the storage of a cluster reports it when it is attached",
+        &[
+            "a_delayed_attachment_takes_effect_later_on_matching_machines",
+            "the_storage_of_a_cluster_attaches_a_volume_after_the_delay_of_a_rule",
         ],
     ),
     byzantine(

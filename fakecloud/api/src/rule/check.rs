@@ -33,8 +33,11 @@ impl FaultRule {
         }
         let call = self.matches.call;
         let changes = matches!(call, Some(CloudCall::CreateMachine | CloudCall::DeleteMachine));
-        if (delayed || action.stuck) && !changes {
+        if action.stuck && !changes {
             return Err(FaultRuleError::NeedsChange(effect));
+        }
+        if delayed && !changes && call != Some(CloudCall::AttachVolume) {
+            return Err(FaultRuleError::NotDelayable);
         }
         if action.partial.is_some_and(|partial| !partial.belongs_to(call)) {
             return Err(FaultRuleError::Partial);
@@ -56,12 +59,15 @@ impl FaultRule {
         if code == Code::Ok && !late && given.is_empty() {
             return Err(FaultRuleError::ChangesNothing);
         }
-        let attaches = matches!(call, Some(CloudCall::AttachVolume | CloudCall::DetachVolume));
-        if attaches && late {
-            return Err(FaultRuleError::AttachmentEffect("action.latency"));
-        }
-        if attaches && action.lost_reply {
-            return Err(FaultRuleError::AttachmentEffect("action.lostReply"));
+        let without_effect = [
+            ("action.latency", late),
+            ("action.lostReply", action.lost_reply),
+            ("action.lie", action.lie),
+        ];
+        if call.is_some_and(CloudCall::is_about_volumes)
+            && let Some((field, _)) = without_effect.into_iter().find(|(_, given)| *given)
+        {
+            return Err(FaultRuleError::AttachmentEffect(field));
         }
         Ok(())
     }

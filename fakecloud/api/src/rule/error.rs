@@ -20,6 +20,12 @@ pub enum FaultRuleError {
     /// The effect needs a call that changes a VM.
     #[error("{0} is for creations and deletions: set match.call to createMachine or deleteMachine")]
     NeedsChange(&'static str),
+    /// The effect of the call cannot come later.
+    #[error(
+        "action.effectDelay is for creations, deletions and attachments: set match.call to createMachine, \
+         deleteMachine or attachVolume"
+    )]
+    NotDelayable,
     /// The call has no such part.
     #[error(
         "action.partial does not apply to this match.call: nics and disks are for createMachine, nics for \
@@ -36,8 +42,9 @@ pub enum FaultRuleError {
     Stale,
     /// The effect does not exist for calls about volumes.
     #[error(
-        "{0} has no effect on attachVolume and detachVolume: use an action.code or action.error to refuse them; the \
-         configuration's csi.attachDelay and csi.detachDelay make them slow"
+        "{0} has no effect on attachVolume and detachVolume: use an action.code or action.error to refuse them, and \
+         an action.effectDelay to make attachVolume slow; the configuration's csi.attachDelay and csi.detachDelay make \
+         them slow for all VMs"
     )]
     AttachmentEffect(&'static str),
     /// The reply is not stale.

@@ -106,8 +106,8 @@ pub struct Action<L = Delay, D = GoDuration> {
     #[serde(skip_serializing_if = "is_default")]
     #[schemars(default)]
     pub lost_reply: bool,
-    /// For creations and deletions: delay of the effect. A creation takes effect whether or not the caller still waits
-    /// for its reply; a deletion replies at once.
+    /// For creations, deletions and attachments of volumes: delay of the effect. A creation takes effect whether or not
+    /// the caller still waits for its reply; a deletion and an attachment reply at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect_delay: Option<D>,
     /// For creations: the VM stays pending. For deletions: the VM stays stopping. A step command ends both.

@@ -187,6 +187,15 @@ fn an_error_names_its_line_and_its_field(#[case] text: &str, #[case] place: &str
     "action.stuck is for creations and deletions"
 )]
 #[case(
+    "{match: {call: detachVolume}, action: {effectDelay: 5s}}",
+    "action.effectDelay is for creations, deletions and attachments"
+)]
+#[case("{action: {effectDelay: 5s}}", "createMachine, deleteMachine or attachVolume")]
+#[case(
+    "{match: {call: attachVolume}, action: {code: Internal, effectDelay: 5s}}",
+    "action.effectDelay requires a call that succeeds"
+)]
+#[case(
     "{match: {call: deleteMachine}, action: {code: Internal, partial: nics}}",
     "action.partial does not apply to this match.call"
 )]
@@ -209,6 +218,10 @@ fn an_error_names_its_line_and_its_field(#[case] text: &str, #[case] place: &str
     "{match: {call: detachVolume}, action: {lostReply: true}}",
     "action.lostReply has no effect on attachVolume"
 )]
+#[case(
+    "{match: {call: detachVolume}, action: {lie: true}}",
+    "action.lie has no effect on attachVolume and detachVolume"
+)]
 fn an_invalid_rule_is_rejected_with_its_fix(#[case] text: &str, #[case] expected: &str) {
     let error = rule(text).check().unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
@@ -221,6 +234,10 @@ fn an_invalid_rule_is_rejected_with_its_fix(#[case] text: &str, #[case] expected
 )]
 #[case("{action: {lostReply: true}}", Code::Unavailable)]
 #[case("{match: {call: deleteMachine}, action: {stuck: true}}", Code::Ok)]
+#[case(
+    "{match: {call: attachVolume, machine: 'worker-*'}, action: {effectDelay: 30s}}",
+    Code::Ok
+)]
 #[case("{action: {latency: 1s-3s}}", Code::Ok)]
 fn a_valid_rule_survives_yaml(#[case] text: &str, #[case] answered: Code) {
     let rule_before = rule(text);

@@ -3,7 +3,7 @@
 use mcm_api::cloud::VmIdentity;
 
 use super::*;
-use crate::model::{Partial, Trouble};
+use crate::model::{Partial, StorageReply, Trouble};
 
 fn add_rule(cloud: &mut Cloud, yaml: &str) {
     let rule: FaultRule = serde_saphyr::from_str(yaml).unwrap();
@@ -371,6 +371,47 @@ fn attaching_and_detaching_volumes_can_fail() {
 }
 
 #[test]
+fn a_delayed_attachment_takes_effect_later_on_matching_machines() {
+    let mut cloud = cloud();
+    created(&mut cloud, "slow", 0).unwrap();
+    created(&mut cloud, "fast", 0).unwrap();
+    for id in ["v1", "v2", "v3", "v4"] {
+        cloud.create_volume(id, "local-1", "1Gi", at(0)).unwrap();
+    }
+    add_rule(
+        &mut cloud,
+        "{match: {call: attachVolume, machine: slow}, action: {effectDelay: 30s}}",
+    );
+    let attached = |cloud: &Cloud| -> Vec<String> {
+        let attached = cloud.volumes().filter(|volume| volume.vm.is_some());
+        attached.map(|volume| volume.id.clone()).collect()
+    };
+    assert_eq!(cloud.attach_volume("v1", &machine("slow"), at(10)).unwrap().vm, None);
+    cloud.attach_volume("v2", &machine("fast"), at(10)).unwrap();
+    // A detachment before it takes effect cancels it.
+    cloud.attach_volume("v3", &machine("slow"), at(10)).unwrap();
+    cloud.detach_volume("v3", at(11)).unwrap();
+    // What cannot be attached is refused at once.
+    let refused = cloud.attach_volume("v2", &machine("slow"), at(11)).unwrap_err();
+    assert_eq!(refused.code, Code::FailedPrecondition);
+    cloud.attach_volume("v4", &machine("slow"), at(12)).unwrap();
+    cloud.advance(at(39));
+    assert_eq!(attached(&cloud), ["v2"]);
+    cloud.advance(at(40));
+    assert_eq!(attached(&cloud), ["v1", "v2"]);
+    // Its VM is deleted before it takes effect.
+    assert_eq!(code(cloud.delete_machine(&request("slow"), "", at(41))), Code::Ok);
+    cloud.advance(at(42));
+    assert_eq!(attached(&cloud), ["v2"]);
+    assert_eq!(cloud.faults().list()[0].hits, 4);
+    let last = cloud.log().after(0).unwrap().last().unwrap();
+    assert_eq!(
+        (&*last.operation, last.code),
+        ("AttachVolume", Some(Code::FailedPrecondition))
+    );
+}
+
+#[test]
 fn a_partial_update_sets_tags_and_not_flags() {
     let mut cloud = cloud();
     created(&mut cloud, "a", 0).unwrap();
@@ -409,7 +450,8 @@ fn rules_also_hit_the_storage_of_a_cluster() {
         &mut cloud,
         "{match: {call: detachVolume, machine: node-1, times: 2}, action: {code: Internal}}",
     );
-    let mut detaches = |node| cloud.lets_storage(CloudCall::DetachVolume, "pv-1", node, "local-1", at(1));
+    let mut detaches =
+        |node| cloud.storage_reply(CloudCall::DetachVolume, "pv-1", node, "local-1", at(1)) == StorageReply::Done;
     assert_eq!(
         [
             detaches("node-2"),
@@ -419,7 +461,8 @@ fn rules_also_hit_the_storage_of_a_cluster() {
         ],
         [true, false, false, true]
     );
-    assert!(cloud.lets_storage(CloudCall::AttachVolume, "pv-1", "node-1", "local-1", at(2)));
+    let attached = cloud.storage_reply(CloudCall::AttachVolume, "pv-1", "node-1", "local-1", at(2));
+    assert_eq!(attached, StorageReply::Done);
     cloud.note_storage("CreateVolume", "pv-2", at(3));
     let storage = ["AttachVolume", "DetachVolume", "CreateVolume"];
     let logged: Vec<_> = cloud
