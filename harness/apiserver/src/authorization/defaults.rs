@@ -5,6 +5,8 @@
 //! RESOURCES [NAMES]` and `urls VERBS PATHS` are rules (`core` is the core group); `part-of ROLE` and `gathers ROLE`
 //! are the two ends of an aggregation; `to KIND [NAMESPACE/]NAME` is a subject.
 
+use std::sync::OnceLock;
+
 use serde_json::{Value, json};
 
 use super::GROUP;
@@ -19,6 +21,16 @@ const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 /// # Errors
 /// If the table is invalid, which a test excludes.
 pub(crate) fn seeds() -> Result<Vec<Value>, ApiError> {
+    static SEEDS: OnceLock<Vec<Value>> = OnceLock::new();
+    if let Some(known) = SEEDS.get() {
+        return Ok(known.clone());
+    }
+    let objects = read()?;
+    Ok(SEEDS.get_or_init(|| objects).clone())
+}
+
+/// Reads the table.
+fn read() -> Result<Vec<Value>, ApiError> {
     let mut objects: Vec<Value> = Vec::new();
     for line in TABLE.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();

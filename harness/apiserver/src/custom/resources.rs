@@ -51,7 +51,7 @@ fn resource(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<
         returns_deleted: false,
         selectable: selectable(version),
         printer: printer(version),
-        shape: Shape::Custom(Arc::new(compile(index, version)?)),
+        shape: Shape::Custom(compile(index, version)?),
         prepare: None,
         validate: None,
         conversion: None,
@@ -59,11 +59,11 @@ fn resource(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<
 }
 
 /// Compiles a version's schema; errors have paths relative to the definition.
-pub(super) fn compile(index: usize, version: &Value) -> Result<StructuralSchema, Vec<FieldError>> {
+pub(super) fn compile(index: usize, version: &Value) -> Result<Arc<StructuralSchema>, Vec<FieldError>> {
     let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
     let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&open);
-    StructuralSchema::compile(schema).map_err(|errors| {
+    StructuralSchema::compiled(schema).map_err(|errors| {
         let moved = |error: FieldError| {
             let dot = if error.field.is_empty() || error.field.starts_with('[') {
                 ""

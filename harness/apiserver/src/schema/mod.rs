@@ -6,11 +6,14 @@ mod defaults;
 mod formats;
 mod node;
 mod prune;
+mod recent;
 mod rules;
 mod validate;
 
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -42,6 +45,14 @@ impl StructuralSchema {
             root,
             rules: Rules::compile(openapi_v3_schema)?,
         })
+    }
+
+    /// Like [`compile`](Self::compile); servers of one process share equal schemas.
+    ///
+    /// # Errors
+    /// As `compile`.
+    pub(crate) fn compiled(openapi_v3_schema: &Value) -> Result<Arc<Self>, Vec<FieldError>> {
+        recent::schema(openapi_v3_schema)
     }
 
     /// The compiled schema.
