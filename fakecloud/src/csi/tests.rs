@@ -348,6 +348,6 @@ async fn the_storage_of_a_cluster_attaches_a_volume_after_the_delay_of_a_rule() 
     tasks.review(slow.clone(), now);
     assert_eq!(tasks.next(&cloud, due), None);
     tasks.world.attachments.clear();
-    tasks.review(slow.clone(), due);
+    tasks.review(slow, due);
     assert_eq!((tasks.next_due(), tasks.accepted.len()), (None, 0));
 }

@@ -8,6 +8,7 @@ mod compare;
 mod counters;
 mod diff;
 mod draft;
+pub mod export;
 mod limits;
 mod model;
 mod read;

@@ -19,6 +19,7 @@ use stage::run_folder::RunFolder;
 use super::jobs::{self, at_once};
 use super::output::{self, inform, say};
 use super::progress::CampaignProgress;
+use super::run::write_job_summary;
 use super::{Ended, Interrupt, Interrupts, Outcome, Stop, block_on};
 use crate::campaign::generate;
 use crate::campaign::groups::{self, FailureGroup};
@@ -263,6 +264,7 @@ impl ChaosCommand {
     }
 
     fn write(&self, suites: &[&Suite], campaign: &Campaign, rare: &[Line]) -> Result<(), Stop> {
+        write_job_summary("drydock chaos", &campaign.results);
         let cannot = |path: &PathBuf, error| Stop::Usage(format!("cannot write {}: {error}", path.display()));
         if let Some(path) = &self.junit {
             junit::write(path, &campaign.results).map_err(|error| cannot(path, error))?;

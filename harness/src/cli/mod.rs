@@ -42,6 +42,7 @@ mod service_addresses;
 mod session;
 mod shrink;
 mod stage;
+mod step;
 mod up;
 mod validate;
 
@@ -119,6 +120,7 @@ enum Command {
     Shrink(shrink::ShrinkCommand),
     Report(report::ReportCommand),
     Diff(diff::DiffCommand),
+    Step(step::StepCommand),
     Reports(reports::Reports),
     /// Runs one idle machine, and optionally other nodes, for a long virtual time
     Idle(idle::Idle),
@@ -146,6 +148,7 @@ impl Command {
             Self::Init(_)
             | Self::Report(_)
             | Self::Diff(_)
+            | Self::Step(_)
             | Self::Reports(_)
             | Self::Example(_)
             | Self::Validate(_)
@@ -285,6 +288,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Shrink(shrink) => shrink.execute(&scenarios()),
         Command::Report(report) => report.execute(),
         Command::Diff(diff) => diff.execute(),
+        Command::Step(step) => step.execute(),
         Command::Reports(reports) => reports.execute(),
         Command::Idle(idle) => idle.execute(),
         Command::Completion(completion) => completion.execute(),

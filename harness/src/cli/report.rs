@@ -1,13 +1,14 @@
-//! `drydock report`: makes HTML reports from records.
+//! `drydock report`: makes HTML reports from records, and files for other tools.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use record::FILE;
+use record::export::{self, SummaryRow};
+use record::{FILE, RunRecord};
 
 use super::output::say;
-use super::{Ended, Outcome, Stop};
+use super::{Ended, Outcome, Stop, block_on};
 use crate::report::files::write_file;
 use crate::report::record::{REPORT, read_from};
 
@@ -18,26 +19,69 @@ const COMMANDS_OF_REPORTS: [&str; 4] = ["list", "show", "diff", "clean"];
 /// Programs that open a file with the program that the user prefers for it.
 const OPENERS: [&str; 3] = ["xdg-open", "open", "wslview"];
 
-/// Makes the HTML report of a run from its record.
+/// Makes the HTML report of a run from its record, or a file for another tool.
 ///
 /// The report is one file that opens in any browser, without a server or a network. A failed run has one in its report
 /// folder already; `drydock run --record` writes one for each run that passes. `drydock reports` lists the report folders.
+/// `--format perfetto` writes a trace for ui.perfetto.dev, `otlp` one for OpenTelemetry, `markdown` a summary with a timeline.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  drydock report .drydock/reports/sim-lifecycle-1 --open\n  drydock report run.drydock.json -o lifecycle.html"
+    after_help = "Examples:\n  drydock report .drydock/reports/sim-lifecycle-1 --open\n  drydock report run.drydock.json -o lifecycle.html\n  drydock report sim-lifecycle-1 --format perfetto"
 )]
 pub(super) struct ReportCommand {
     /// Records, or folders with a record
     #[arg(required = true, value_name = "RECORD|FOLDER")]
     records: Vec<PathBuf>,
 
-    /// The HTML file; the default is report.html beside the record
+    /// The file; the default is report.html, trace.pftrace, otlp.json or summary.md beside the record
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// What is written
+    #[arg(long, value_enum, default_value_t = Format::Html)]
+    format: Format,
+
+    /// Sends the traces to this OTLP/HTTP endpoint instead, for example http://127.0.0.1:4318
+    #[arg(long, value_name = "URL", conflicts_with_all = ["output", "format", "open"])]
+    otlp_endpoint: Option<http::Uri>,
 
     /// Opens the report in the browser
     #[arg(long)]
     open: bool,
+}
+
+/// What is made of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// The report
+    Html,
+    /// A trace for ui.perfetto.dev
+    Perfetto,
+    /// OpenTelemetry traces in OTLP/JSON
+    Otlp,
+    /// A summary with a timeline in Mermaid, for GitHub and other renderers of Markdown
+    Markdown,
+}
+
+impl Format {
+    /// The default name of the file.
+    fn file(self) -> &'static str {
+        match self {
+            Self::Html => REPORT,
+            Self::Perfetto => "trace.pftrace",
+            Self::Otlp => "otlp.json",
+            Self::Markdown => "summary.md",
+        }
+    }
+
+    fn made_of(self, record: &RunRecord) -> Result<Vec<u8>, Stop> {
+        Ok(match self {
+            Self::Html => web::page(record)?.into_bytes(),
+            Self::Perfetto => export::perfetto(record),
+            Self::Otlp => json(&export::otlp(record))?,
+            Self::Markdown => summary_of(record).into_bytes(),
+        })
+    }
 }
 
 impl ReportCommand {
@@ -50,9 +94,16 @@ impl ReportCommand {
         }
         for given in &self.records {
             let found = found(given)?;
-            let page = web::page(&read_from(&found)?)?;
-            let output = self.output.clone().unwrap_or_else(|| beside(&found));
-            write_file(&output, page.as_bytes())
+            let record = read_from(&found)?;
+            if let Some(endpoint) = &self.otlp_endpoint {
+                send(endpoint, &json(&export::otlp(&record))?)?;
+                continue;
+            }
+            let output = self
+                .output
+                .clone()
+                .unwrap_or_else(|| beside(&found, self.format.file()));
+            write_file(&output, &self.format.made_of(&record)?)
                 .map_err(|error| Stop::Usage(format!("cannot write {}: {error}", output.display())))?;
             say!("{}", output.display());
             if self.open {
@@ -83,15 +134,51 @@ pub(super) fn found(given: &Path) -> Result<PathBuf, Stop> {
     }))
 }
 
-/// The report of a record, if the user names no other file.
-fn beside(record: &Path) -> PathBuf {
+/// The file beside a record, if the user names no other one.
+fn beside(record: &Path, file: &str) -> PathBuf {
     if record.is_dir() {
-        return record.join(REPORT);
+        return record.join(file);
     }
     match record.file_name().is_some_and(|name| name == FILE) {
-        true => record.with_file_name(REPORT),
-        false => record.with_extension("html"),
+        true => record.with_file_name(file),
+        false => record.with_extension(Path::new(file).extension().unwrap_or_default()),
     }
+}
+
+fn json(document: &impl serde::Serialize) -> Result<Vec<u8>, Stop> {
+    serde_json::to_vec(document).map_err(|error| Stop::Usage(format!("cannot encode the traces: {error}")))
+}
+
+/// The summary of one run.
+fn summary_of(record: &RunRecord) -> String {
+    let meta = &record.meta;
+    let place = meta.place.stage.to_string();
+    let row = SummaryRow {
+        scenario: &meta.place.scenario,
+        place: &place,
+        seed: meta.place.seed,
+        failure: (!meta.verdict.passed).then_some(&*meta.verdict.sentence),
+        seconds: meta.wall_seconds,
+        replay: &meta.replay,
+        record: Some(record),
+    };
+    export::summary(&meta.place.scenario, &[row])
+}
+
+/// Sends traces to the path that OTLP prescribes below the endpoint.
+fn send(endpoint: &http::Uri, traces: &[u8]) -> Result<(), Stop> {
+    let failed = |error: &dyn std::fmt::Display| Stop::Usage(format!("--otlp-endpoint {endpoint}: {error}"));
+    let request = http::Request::post("/v1/traces")
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(traces.to_vec())
+        .map_err(|error| failed(&error))?;
+    let answer = block_on(async {
+        let client = kube::Client::try_from(kube::Config::new(endpoint.clone()))?;
+        client.request_text(request).await
+    })?;
+    answer.map_err(|error| failed(&error))?;
+    say!("{} bytes are sent to {endpoint}", traces.len());
+    Ok(())
 }
 
 /// Opens a file with the user's browser.
@@ -130,9 +217,17 @@ mod tests {
     #[test]
     fn a_report_is_written_beside_its_record() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(beside(folder.path()), folder.path().join("report.html"));
-        assert_eq!(beside(Path::new("a/run.drydock.json")), Path::new("a/report.html"));
-        assert_eq!(beside(Path::new("a/nightly.json")), Path::new("a/nightly.html"));
+        let [html, perfetto] = [Format::Html, Format::Perfetto].map(Format::file);
+        assert_eq!(beside(folder.path(), html), folder.path().join("report.html"));
+        assert_eq!(
+            beside(Path::new("a/run.drydock.json"), html),
+            Path::new("a/report.html")
+        );
+        assert_eq!(beside(Path::new("a/nightly.json"), html), Path::new("a/nightly.html"));
+        assert_eq!(
+            beside(Path::new("a/nightly.json"), perfetto),
+            Path::new("a/nightly.pftrace")
+        );
     }
 
     #[test]

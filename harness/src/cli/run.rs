@@ -15,7 +15,7 @@ use super::files::{read_plan, read_scenario};
 use super::output::say;
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Stop, jobs, named};
-use crate::report::{ctrf, json, junit};
+use crate::report::{ctrf, github, json, junit};
 
 /// The default folder for the records of runs that pass.
 pub(super) const RECORDS: &str = ".drydock/records";
@@ -164,6 +164,7 @@ impl Run {
         if let Some(path) = &self.ctrf {
             ctrf::write(path, &results, started, clock.now()).map_err(|error| cannot_write(path, &error))?;
         }
+        write_job_summary("drydock run", &results);
         Ok(summarise(&results, left).or_interrupted(interrupt))
     }
 
@@ -267,6 +268,16 @@ impl Run {
             json::write(path, results, interrupted).map_err(|error| cannot_write(path, &error))?;
         }
         Ok(())
+    }
+}
+
+/// The results are known, so a summary that cannot be written does not fail the command.
+pub(super) fn write_job_summary(title: &str, results: &[RunResult]) {
+    if let Err((path, error)) = github::append(title, results) {
+        eprintln!(
+            "drydock: warning: cannot write the job summary {}: {error}",
+            path.display()
+        );
     }
 }
 

@@ -8,6 +8,7 @@ pub mod diff;
 pub mod driver;
 pub mod files;
 pub mod folder;
+pub mod github;
 pub mod json;
 pub mod junit;
 pub mod record;

@@ -23,7 +23,7 @@ use terminal::failure;
 use self::points::{Only, changed_path, crash_points, lags, parse_only, selects};
 use super::files::read_scenario;
 use super::output::{inform, say};
-use super::run::summarise;
+use super::run::{summarise, write_job_summary};
 use super::stage::StageArguments;
 use super::{Ended, Stop, jobs, named};
 use crate::campaign::mask::Mask;
@@ -133,6 +133,7 @@ impl CrashCommand {
         if let Some(path) = &self.json {
             json::write(path, &results, interrupt.is_some()).map_err(|error| cannot(path, error))?;
         }
+        write_job_summary("drydock crash", &results);
         Ok(summarise(&results, 0).or_interrupted(interrupt))
     }
 
