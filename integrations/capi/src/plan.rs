@@ -15,7 +15,7 @@ pub struct Plan {
     pub name: String,
     /// What happens, as a sentence.
     pub about: String,
-    /// The entry of the catalogue of known bugs that it concerns, for example `H01`.
+    /// The entry of the catalogue of known bugs that it concerns, for example `R83`.
     #[serde(default)]
     pub entry: Option<String>,
     /// The number of machines.

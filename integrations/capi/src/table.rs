@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_row_names_what_each_side_did() {
-        let text = "{name: a, about: b, entry: H01, machines: 2, policy: {}, lasts: 1s, faults: [],
+        let text = "{name: a, about: b, entry: R83, machines: 2, policy: {}, lasts: 1s, faults: [],
             clusterApi: {marked: [2]}, drydock: {}}";
         let mut cluster_api = History::new(&["m-1".to_owned(), "m-2".to_owned()]);
         let reason = Event::Marked("UnhealthyNode".to_owned());
@@ -94,7 +94,7 @@ mod tests {
             drydock: History::default(),
         };
         assert_eq!(row.unexpected(), Vec::<String>::new());
-        let expected = "| a (H01) | 2 | 1.5 s marked (UnhealthyNode) |  |";
+        let expected = "| a (R83) | 2 | 1.5 s marked (UnhealthyNode) |  |";
         assert_eq!(table(&[row]).lines().last(), Some(expected));
     }
 }
