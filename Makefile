@@ -5,7 +5,7 @@ SEED ?= 7
 FUZZ_SECONDS ?= 3600
 ATTACKS ?= 1000
 
-.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
+.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers capi sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -16,8 +16,8 @@ help:            ## this list
 build:           ## all programs: drydock, mcm, fakecloud
 ifndef BUILT
 	@test -e target/debug/drydock || echo 'compiling drydock, mcm, fakecloud and all they depend on: about four minutes on two cores, this once'
-	$(CARGO) build --workspace --exclude mcm --exclude fuzz --bins
-	$(CARGO) build --workspace --exclude e2e --exclude fuzz --bins
+	$(CARGO) build --workspace --exclude mcm --exclude fuzz --exclude capi-comparison --bins
+	$(CARGO) build --workspace --exclude e2e --exclude fuzz --exclude capi-comparison --bins
 endif
 
 check:           ## before a commit: the format, and the tests of what the working tree changes (BASE=COMMIT: since then)
@@ -60,8 +60,13 @@ test:            ## unit, property, sequence, contract and simulation tests
 product-test:    ## the tests of mcm as it is shipped, without planted defects
 	INSTA_UPDATE=no $(CARGO) test -p mcm -p mcm-core -p tidy
 
-test-all:        ## those of `make test`, and the long ones
+test-all:        ## those of `make test`, the long ones, and with Go those of `make capi`
 	$(TEST) -- --include-ignored
+	$(MAKE) capi
+
+capi: build      ## health checks compared with those of Cluster API, whose controllers it builds: needs Go
+	$(CARGO) build -p capi-comparison -p tidy --bins
+	integrations/capi/compare
 
 real-test:       ## the long tests that need a real control plane
 	DRYDOCK_NEEDS_CONTROL_PLANE=1 $(TEST) --test it -- --ignored existing:: preservation_consumers:: the_real_api_server_rejects on_a_real_control_plane

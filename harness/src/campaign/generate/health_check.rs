@@ -8,6 +8,7 @@
 mod machine_actions;
 mod owner_actions;
 mod policy;
+mod standalone;
 
 use std::time::Duration;
 
@@ -92,7 +93,7 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span): (u64, 
     let policy = Policy::draw(replicas, &mut seed.stream("policy"));
     let mut templates = seed.stream("templates");
     scenario.world.remediation = policy.has_templates();
-    let mut user_actions = policy.templates(&mut templates);
+    let mut user_actions = policy.templates(span, &mut templates);
     let owner = Owner::draw(in_place, &mut seed.stream("owner"));
     scenario = scenario.step(owner.create(replicas));
     user_actions.push((world.below(2 * SETTLED), apply(check(CHECK, policy.spec()))));
@@ -125,12 +126,16 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span): (u64, 
         &mut seed.stream("owners"),
     ));
     let mut rollouts = seed.stream("rollouts");
-    if rollouts.chance(0.2) {
+    if rollouts.chance(0.3) {
         user_actions.extend(machine_actions::during_rollout(
             failures,
             (SETTLED, span),
             &mut rollouts,
         ));
+    }
+    let mut singles = seed.stream("singles");
+    if singles.chance(0.15) {
+        user_actions.extend(standalone::story((SETTLED, span), &mut singles));
     }
     user_actions.sort_by_key(|(at, _)| *at);
     let end = user_actions.last().map_or(span, |(at, _)| span.max(*at + 1));
@@ -150,7 +155,8 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span): (u64, 
 
 /// A check of the machines of the deployment.
 fn check(name: &str, mut spec: Value) -> Value {
-    spec["selector"] = json!({ "matchLabels": { "name": NAME } });
+    let names = [NAME, standalone::SINGLE];
+    spec["selector"] = json!({ "matchExpressions": [{ "key": "name", "operator": "In", "values": names }] });
     json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
         "kind": "MachineHealthCheck",

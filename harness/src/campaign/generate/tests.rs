@@ -154,6 +154,9 @@ static HEALTH_CHECKS: LazyLock<Vec<String>> = LazyLock::new(|| plans_of(HEALTH_C
 #[case::a_process_of_its_own("healthChecks: separate", 30..80)]
 #[case::the_exclusive_limit("healthChecks: exclusive", 15..50)]
 #[case::only_the_check("disableHealthTimeout: true", 65..135)]
+#[case::a_machine_without_a_set("name: single", 10..50)]
+#[case::a_deleted_template("- delete:\n      kind: FakeCloudRemediationTemplate", 15..75)]
+#[case::a_deleted_node("do: deleteNode", 60..160)]
 fn every_kind_of_health_check_is_drawn(#[case] word: &str, #[case] seeds: std::ops::Range<usize>) {
     let with_it = HEALTH_CHECKS.iter().filter(|plan| plan.contains(word)).count();
     assert!(seeds.contains(&with_it), "{word} in {with_it} of 200 plans");

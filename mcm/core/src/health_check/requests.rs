@@ -136,8 +136,8 @@ pub(super) fn go_on(
     let Some(current) = steps.get(recorded.unwrap_or_default()) else {
         return Step::default();
     };
-    let of_current = |request: &&&Request| request.kind == RequestKind::of(&current.template);
-    let live = in_hand.own.iter().find(of_current).copied();
+    let of_current = |request: &Request| is_of(request, entry.as_ref(), current);
+    let live = in_hand.own.iter().find(|one| of_current(one)).copied();
     let others: Vec<&Request> = in_hand.own.iter().filter(|one| !of_current(one)).copied().collect();
     if !others.is_empty() || live.is_some_and(|request| request.deleting) {
         return Step {
@@ -167,6 +167,13 @@ pub(super) fn go_on(
     create(view, machine, entry, current, now)
 }
 
+/// Whether a request is that of the current template. One of an earlier template may have the same kind: a process that ends
+/// after the record of the next template leaves it behind.
+fn is_of(request: &Request, entry: Option<&RequestedRemediation>, current: &Escalation) -> bool {
+    let is_recorded = entry.is_none_or(|entry| request.template.is_empty() || request.template == entry.template);
+    is_recorded && request.kind == RequestKind::of(&current.template)
+}
+
 /// Why nothing is requested for a preserved machine: a repair would change what is to be analysed.
 fn kept(machine: &Machine) -> String {
     match &machine.status.current_status.preserve_expiry_time {
@@ -184,10 +191,12 @@ fn under_way(
     index: usize,
     now: Timestamp,
 ) -> Step {
-    let begun = entry.as_ref().and_then(|entry| entry.since.as_ref()).map(|time| time.0);
+    // A template is recorded when the previous one has not helped. Its request may be created much later: after the end of a
+    // preservation, or when the previous request is gone. The timeout runs from then on.
+    let recorded_at = entry.as_ref().and_then(|entry| entry.since.as_ref()).map(|time| time.0);
     let end = current
         .timeout
-        .zip(begun.or(request.created))
+        .zip(recorded_at.max(request.created))
         .and_then(|(timeout, begun)| begun.checked_add(timeout).ok());
     let next = steps.get(index + 1).filter(|_| end.is_some_and(|end| end < now));
     let Some(next) = next else {
@@ -260,6 +269,8 @@ fn create(
     };
     let uid = machine.metadata.uid.clone().unwrap_or_default();
     let begins = entry.is_none();
+    // The policy may name another template of the same rank since.
+    let entry = entry.filter(|entry| is_entry_of(entry, current));
     Step {
         entry: entry.or_else(|| Some(recorded(name.clone(), uid, current, now))),
         actions: vec![created],
@@ -287,6 +298,13 @@ fn recorded(machine: String, uid: String, step: &Escalation, now: Timestamp) -> 
         order: step.order,
         since: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
     }
+}
+
+/// Whether the record names the template of the step.
+fn is_entry_of(entry: &RequestedRemediation, step: &Escalation) -> bool {
+    let kind = RequestKind::of(&step.template);
+    (&entry.template, entry.order) == (&step.template.name, step.order)
+        && (&entry.api_version, &entry.kind) == (&kind.api_version, &kind.kind)
 }
 
 /// The record of a request that exists without one.

@@ -76,18 +76,21 @@ pub(super) fn wave(replicas: u64, failures: Failures, (from, span): (u64, u64), 
     user_actions
 }
 
-/// A user requests the remediation of a machine shortly after the template of its deployment has changed.
+/// A user requests the remediation of machines shortly before or after the template of their deployment has changed.
 pub(super) fn during_rollout(failures: Failures, (from, span): (u64, u64), stream: &mut Stream) -> UserActions {
     let at = from + stream.below(span - from);
     let class = CLASSES[1 + usize::from(stream.chance(0.5))];
     let change = json!({ "template": { "spec": { "class": { "name": class } } } });
     let mut user_actions = vec![(at, rollout::spec(change))];
-    let nth = stream.below(8);
-    let mut then = |at: u64, user_action: UserAction| user_actions.push((at, deferred("rolled", nth, user_action)));
-    annotated(at + 1 + stream.below(15), REQUESTS, stream, &mut then);
-    if !failures.external {
-        // The user does not withdraw the request.
-        user_actions.pop();
+    for machine in 0..1 + stream.below(4) {
+        let called = format!("rolled-{machine}");
+        let nth = stream.below(8);
+        let mut then = |at: u64, user_action: UserAction| user_actions.push((at, deferred(&called, nth, user_action)));
+        annotated((at + stream.below(30)).saturating_sub(10), REQUESTS, stream, &mut then);
+        if !failures.external {
+            // The user does not withdraw the request.
+            user_actions.pop();
+        }
     }
     user_actions
 }
@@ -95,9 +98,11 @@ pub(super) fn during_rollout(failures: Failures, (from, span): (u64, u64), strea
 /// A failure of a machine, and its recovery if there is one.
 fn failure(failures: Failures, users: &mut Stream) -> (UserAction, Option<UserAction>) {
     let kubelet = |fails, recovers| (UserAction::Kubelet(fails), Some(UserAction::Kubelet(recovers)));
-    match users.below(10) {
+    match users.below(12) {
         0 if failures.permanent => (UserAction::Vm(VmAction::Kill), None),
         1 if failures.permanent => (UserAction::DeleteNode, None),
+        // The kubelet registers its Node again when it starts.
+        10 | 11 => (UserAction::DeleteNode, Some(UserAction::Vm(VmAction::Reboot))),
         2 => (UserAction::Vm(VmAction::Stop), Some(UserAction::Vm(VmAction::Start))),
         3 | 4 => kubelet(KubeletAction::FillDisk, KubeletAction::FreeDisk),
         5..=7 => kubelet(KubeletAction::Stop, KubeletAction::Start),

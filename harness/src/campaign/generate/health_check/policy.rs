@@ -3,7 +3,7 @@
 use clock::Stream;
 use mcm_api::GoDuration;
 use scenario::Step;
-use scenario::builder::apply;
+use scenario::builder::{apply, delete};
 use serde_json::{Map, Value, json};
 
 use super::{MINUTE, SETTLED, UserActions};
@@ -108,20 +108,25 @@ impl Policy {
         2 * LONGEST_DURATION + self.startup_timeout.unwrap_or_default()
     }
 
-    /// Creates the templates, with their seconds. Some exist only after the check.
-    pub(super) fn templates(&self, stream: &mut Stream) -> UserActions {
-        if !self.has_templates() {
-            return UserActions::new();
-        }
-        let mut create = |name: &str| {
-            let at = if stream.chance(0.2) {
+    /// Creates the templates, with their seconds. Some exist only after the check, and a user deletes some for a while.
+    pub(super) fn templates(&self, span: u64, stream: &mut Stream) -> UserActions {
+        let mut user_actions = UserActions::new();
+        for name in NAMES.iter().filter(|_| self.has_templates()) {
+            let created = if stream.chance(0.2) {
                 stream.below(4 * SETTLED)
             } else {
                 0
             };
-            (at, template(name, stream))
-        };
-        NAMES.iter().map(|name| create(name)).collect()
+            let create = template(name, stream);
+            if stream.chance(0.3) {
+                let deleted = created + 1 + stream.below(span);
+                let again = deleted + MINUTE + stream.below(20 * MINUTE);
+                user_actions.push((deleted, delete(TEMPLATE, name)));
+                user_actions.push((again, create.clone()));
+            }
+            user_actions.push((created, create));
+        }
+        user_actions
     }
 
     /// The spec without a selector.

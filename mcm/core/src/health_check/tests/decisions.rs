@@ -469,25 +469,58 @@ fn a_request_stays_while_a_timeout_runs() {
     );
 }
 
-#[test]
-fn the_next_template_is_recorded_before_the_request_of_the_last_one_is_deleted() {
-    let template = |name: &str| json!({ "apiVersion": "example.com/v1", "kind": "RepairTemplate", "name": name });
-    let spec = json!({ "escalatingRemediations": [
-        { "remediationTemplate": template("reboot"), "order": 1, "timeout": "5m" },
-        { "remediationTemplate": template("rebuild"), "order": 2, "timeout": "5m" },
-    ] });
-    let mut view = view(check(spec), vec![down("m-1")]);
+/// A machine of a check with the templates `reboot` and `rebuild`, each with five minutes: the record, which names this template
+/// since so many seconds, and its requests.
+fn escalating(machine: Target, template: (&str, i64), requests: Vec<Request>) -> View {
+    let step = |name: &str, order: i32| {
+        let template = json!({ "apiVersion": "example.com/v1", "kind": "RepairTemplate", "name": name });
+        json!({ "remediationTemplate": template, "order": order, "timeout": "5m" })
+    };
+    let steps = [step("reboot", 1), step("rebuild", 2)];
+    let mut view = view(check(json!({ "escalatingRemediations": steps })), vec![machine]);
+    let (name, since) = template;
+    let order = if name == "reboot" { 1 } else { 2 };
     view.check.status.remediations = serde_json::from_value(json!([{
-        "machine": "m-1", "uid": "uid-m-1", "apiVersion": "example.com/v1", "kind": "Repair", "template": "reboot",
-        "order": 1, "since": ago(301),
+        "machine": "m-1", "uid": "uid-m-1", "apiVersion": "example.com/v1", "kind": "Repair", "template": name,
+        "order": order, "since": ago(since),
     }]))
     .unwrap();
-    view.requests = RequestView::Known(vec![request("m-1", false)]);
+    view.requests = RequestView::Known(requests);
     let object = Arc::new(json!({ "spec": { "template": { "spec": {} } } }));
     for step in &view.check.spec.escalating_remediations {
         let present = TemplateView::Present(Arc::clone(&object));
         view.templates.insert(step.remediation_template.clone(), present);
     }
+    view
+}
+
+/// The request of the machine from a template, created so many seconds ago.
+fn from_template(template: &str, created: i64) -> Request {
+    Request {
+        created: Some(later(-created)),
+        template: template.to_owned(),
+        ..request("m-1", false)
+    }
+}
+
+/// The templates of the requests that a plan creates.
+fn created(plan: &Plan) -> Vec<Value> {
+    let created = plan.actions.iter().filter_map(|action| match action {
+        Action::CreateRequest { object, .. } => Some(object),
+        _ => None,
+    });
+    let template = |object: &Value| object["metadata"]["annotations"]["machine.sapcloud.io/cloned-from-name"].clone();
+    created.map(|object| template(object)).collect()
+}
+
+fn deletes(plan: &Plan) -> bool {
+    let mut actions = plan.actions.iter();
+    actions.any(|action| matches!(action, Action::DeleteRequest { .. }))
+}
+
+#[test]
+fn the_next_template_is_recorded_before_the_request_of_the_last_one_is_deleted() {
+    let mut view = escalating(down("m-1"), ("reboot", 301), vec![from_template("reboot", 301)]);
     let first = plan(&view);
     view.check.status = status(&view, &first);
     assert_eq!(view.check.status.remediations[0].template, "rebuild");
@@ -496,29 +529,69 @@ fn the_next_template_is_recorded_before_the_request_of_the_last_one_is_deleted()
         matches!(first.actions.first(), Some(Action::WriteStatus(_))),
         "{kinds:?}"
     );
-    assert!(
-        first
-            .actions
-            .iter()
-            .any(|action| matches!(action, Action::DeleteRequest { .. }))
-    );
+    assert!(deletes(&first));
     // The old request is still there: nothing is created beside it.
-    let waiting = plan(&view);
-    assert!(
-        !waiting
-            .actions
-            .iter()
-            .any(|action| matches!(action, Action::CreateRequest { .. }))
-    );
+    assert_eq!(created(&plan(&view)), [""; 0]);
     view.requests = RequestView::Known(Vec::new());
-    let second = plan(&view);
-    let created = second.actions.iter().find_map(|action| match action {
-        Action::CreateRequest { object, .. } => {
-            Some(object["metadata"]["annotations"]["machine.sapcloud.io/cloned-from-name"].clone())
-        }
-        _ => None,
-    });
-    assert_eq!(created, Some(json!("rebuild")));
+    assert_eq!(created(&plan(&view)), ["rebuild"]);
+}
+
+/// A request may be created long after the record of its template: because the machine was preserved, or because the previous
+/// request had a finalizer. Its whole timeout runs all the same.
+#[rstest]
+#[case::created_at_once(301, 301, true)]
+#[case::within_the_timeout(299, 299, false)]
+#[case::created_after_a_preservation(4000, 60, false)]
+#[case::expired_after_a_preservation(4000, 301, true)]
+fn the_timeout_of_a_template_runs_from_its_request(
+    #[case] recorded: i64,
+    #[case] requested: i64,
+    #[case] escalates: bool,
+) {
+    let requests = vec![from_template("reboot", requested)];
+    let plan = plan(&escalating(down("m-1"), ("reboot", recorded), requests));
+    assert_eq!(deletes(&plan), escalates);
+}
+
+#[test]
+fn a_template_whose_turn_came_during_a_preservation_is_used_after_it() {
+    let expiry = "/status/currentStatus/preserveExpiryTime";
+    let preserved = with(machine("m-1"), expiry, json!("2099-01-01T00:00:00Z"));
+    let preserved = target(preserved, &[("Ready", "Unknown", 400)]);
+    let during = escalating(preserved, ("rebuild", 4000), Vec::new());
+    let waiting = plan(&during);
+    assert_eq!(created(&waiting), [""; 0]);
+    assert_eq!(status(&during, &waiting).remediations[0].template, "rebuild");
+    let after = escalating(down("m-1"), ("rebuild", 4000), Vec::new());
+    assert_eq!(created(&plan(&after)), ["rebuild"]);
+}
+
+/// A process that ends between the record of the next template and the deletion leaves a request of the same kind.
+#[test]
+fn a_request_of_an_earlier_template_is_deleted_after_a_crash() {
+    let left = escalating(down("m-1"), ("rebuild", 10), vec![from_template("reboot", 311)]);
+    let after = plan(&left);
+    assert!(deletes(&after));
+    assert_eq!(created(&after), [""; 0]);
+    assert_eq!(status(&left, &after).remediations[0].template, "rebuild");
+}
+
+/// Another template of the same rank: the request of the old one continues, and the next request is recorded as its own.
+#[test]
+fn a_template_that_the_policy_replaces_keeps_its_request() {
+    let reference = "/spec/escalatingRemediations/0/remediationTemplate/name";
+    let mut view = escalating(down("m-1"), ("reboot", 60), vec![from_template("reboot", 60)]);
+    let mut object = serde_json::to_value(&view.check).unwrap();
+    *object.pointer_mut(reference).unwrap() = json!("restart");
+    view.check = serde_json::from_value(object).unwrap();
+    let template = view.check.spec.escalating_remediations[0].remediation_template.clone();
+    let object = Arc::new(json!({ "spec": { "template": { "spec": {} } } }));
+    view.templates.insert(template, TemplateView::Present(object));
+    assert!(!deletes(&plan(&view)));
+    view.requests = RequestView::Known(Vec::new());
+    let next = plan(&view);
+    assert_eq!(created(&next), ["restart"]);
+    assert_eq!(status(&view, &next).remediations[0].template, "restart");
 }
 
 #[test]
