@@ -152,6 +152,8 @@ export class State {
     const isRange = from >= 0 && to <= 1 && from < to;
     [this.from, this.to] = isRange ? [from, to] : [0, 1];
     const number = Number(parts.get("e"));
-    this.select(this.index.byNumber.has(number) ? number : null);
+    // The event may be outside the range: a link shows both as they were.
+    this.selected = this.index.byNumber.has(number) ? number : null;
+    this.changed();
   }
 }
