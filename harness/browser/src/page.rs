@@ -1,7 +1,7 @@
 //! A page: what it contains, what it requests, and what it prints to the console.
 
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -224,14 +224,12 @@ impl Page {
 
     /// Waits until the log of events satisfies a condition.
     fn until(&self, what: &str, condition: impl Fn(&Log) -> bool) {
-        let end = Instant::now() + LIMIT;
         loop {
             self.receive();
             if condition(&self.log.lock()) {
                 return;
             }
-            let left = end.saturating_duration_since(Instant::now());
-            let event = self.events.lock().recv_timeout(left);
+            let event = self.events.lock().recv_timeout(LIMIT);
             let event = event.unwrap_or_else(|_| panic!("{what}: this does not happen"));
             self.log.lock().add(&event);
         }
