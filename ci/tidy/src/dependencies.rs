@@ -62,7 +62,10 @@ const ALLOWED: [(&str, &[&str]); 34] = [
     // Only for tests of pages.
     ("browser", &[]),
     ("web", &["browser", "record"]),
-    ("dashboard", &["browser", "clock", "judge", "record", "scenario", "serving", "web"]),
+    (
+        "dashboard",
+        &["browser", "clock", "judge", "record", "scenario", "serving", "web"],
+    ),
     ("skeleton-driver", &["mcm-api", "mcm-driver"]),
     ("widget-controller", &[]),
     // fakecloud and the skeleton only in its tests, which run the suite against both.
@@ -125,6 +128,7 @@ const ALLOWED: [(&str, &[&str]); 34] = [
         "e2e",
         &[
             "apiserver",
+            "browser",
             "clock",
             "controllers",
             "defects",

@@ -204,7 +204,12 @@ mod tests {
         let node = |status: &str| json!({ "metadata": { "name": "n" }, "status": { "conditions": [{ "type": "Ready", "status": status }] } });
         assert_eq!(Entity::of_object("Node", &node("True")).unwrap().state, "Ready");
         assert_eq!(Entity::of_object("Node", &node("Unknown")).unwrap().state, "NotReady");
-        assert_eq!(Entity::of_object("Node", &json!({ "metadata": { "name": "n" } })).unwrap().state, "NotReady");
+        assert_eq!(
+            Entity::of_object("Node", &json!({ "metadata": { "name": "n" } }))
+                .unwrap()
+                .state,
+            "NotReady"
+        );
     }
 
     #[test]

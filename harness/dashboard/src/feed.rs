@@ -59,6 +59,13 @@ impl Feed {
         }
     }
 
+    /// Removes everything: each reader gets everything again.
+    pub(crate) fn clear(&mut self) {
+        self.entities.clear();
+        self.log.clear();
+        self.number += 1;
+    }
+
     /// Counts a change that the topology does not show.
     pub(crate) fn touch(&mut self) {
         self.changed(String::new());
@@ -88,7 +95,12 @@ impl Feed {
                 removed: Vec::new(),
             };
         }
-        let ids: BTreeSet<&String> = self.log.iter().skip(self.log.len() - behind).filter(|id| !id.is_empty()).collect();
+        let ids: BTreeSet<&String> = self
+            .log
+            .iter()
+            .skip(self.log.len() - behind)
+            .filter(|id| !id.is_empty())
+            .collect();
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         for id in ids {
             match self.entities.get(id) {
@@ -148,5 +160,8 @@ mod tests {
         feed.touch();
         assert!(feed.after(number).all);
         assert!(feed.after(feed.number() + 1).all, "a number of another feed");
+        let number = feed.number();
+        feed.clear();
+        assert!(feed.after(number).all && feed.after(number).changed.is_empty());
     }
 }

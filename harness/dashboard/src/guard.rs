@@ -38,7 +38,12 @@ impl Token {
 
     /// Whether a text is the secret; takes as long for each text of its length.
     fn is(&self, text: &str) -> bool {
-        text.len() == self.0.len() && text.bytes().zip(self.0.bytes()).fold(0, |found, (one, other)| found | (one ^ other)) == 0
+        text.len() == self.0.len()
+            && text
+                .bytes()
+                .zip(self.0.bytes())
+                .fold(0, |found, (one, other)| found | (one ^ other))
+                == 0
     }
 }
 
@@ -83,7 +88,11 @@ impl Guard {
     /// Checks the host that a request names. A name of another page that resolves to loopback is refused.
     pub(crate) fn host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = single(headers, "host").ok_or(Refusal::Host)?;
-        self.hosts().iter().any(|own| own == host).then_some(()).ok_or(Refusal::Host)
+        self.hosts()
+            .iter()
+            .any(|own| own == host)
+            .then_some(())
+            .ok_or(Refusal::Host)
     }
 
     /// Checks the secret in the query of the first request.
@@ -93,7 +102,11 @@ impl Guard {
 
     /// The cookie for a browser that showed the secret.
     pub(crate) fn cookie(&self) -> String {
-        format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name(), self.token.as_str())
+        format!(
+            "{}={}; HttpOnly; SameSite=Strict; Path=/",
+            self.cookie_name(),
+            self.token.as_str()
+        )
     }
 
     /// Cookies do not differ by port: the name does, so that two dashboards do not replace each other's.
@@ -156,7 +169,14 @@ mod tests {
     use super::*;
 
     fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
-        list.iter().map(|(name, value)| (name.parse().unwrap(), value.replace("SECRET", "5ec7e7").parse().unwrap())).collect()
+        list.iter()
+            .map(|(name, value)| {
+                (
+                    name.parse().unwrap(),
+                    value.replace("SECRET", "5ec7e7").parse().unwrap(),
+                )
+            })
+            .collect()
     }
 
     fn guard(buttons: bool) -> Guard {
@@ -185,7 +205,10 @@ mod tests {
     #[case::https_origin(&[HOST, OWN_COOKIE, ("origin", "https://127.0.0.1:8080"), OWN], Err(Refusal::Origin))]
     #[case::a_form(&[HOST, OWN_COOKIE, ORIGIN], Err(Refusal::Origin))]
     #[case::another_site(&[HOST, OWN_COOKIE, ORIGIN, OWN, ("sec-fetch-site", "cross-site")], Err(Refusal::Origin))]
-    fn only_the_page_itself_may_change_the_world(#[case] list: &[(&'static str, &str)], #[case] expected: Result<(), Refusal>) {
+    fn only_the_page_itself_may_change_the_world(
+        #[case] list: &[(&'static str, &str)],
+        #[case] expected: Result<(), Refusal>,
+    ) {
         assert_eq!(guard(true).change(&headers(list)), expected);
     }
 

@@ -33,7 +33,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::Executor;
-use crate::faults::{self, FaultPlan, FaultRequest};
+use crate::faults::{self, FaultError, FaultPlan, FaultRequest};
 use crate::guard::{Guard, Refusal, Token};
 use crate::world::Shared;
 
@@ -44,7 +44,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The largest body of a request.
 const LARGEST_BODY: usize = 64 * 1024;
 /// What the page may load and do.
-const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'";
+const POLICY: &str =
+    "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'";
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 type Answer = Response<Body>;
@@ -63,7 +64,9 @@ pub struct Dashboard {
 
 impl std::fmt::Debug for Dashboard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dashboard").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Dashboard")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -186,7 +189,10 @@ impl Server {
         let query = parts.uri.query().unwrap_or_default();
         let answered = match (&parts.method, parts.uri.path()) {
             (&Method::GET, "/") if value(query, "token").is_some() => self.log_in(&parts.headers, query),
-            (&Method::GET, path) => self.guard.read(&parts.headers).map(|()| self.get(path, query, &parts.headers)),
+            (&Method::GET, path) => self
+                .guard
+                .read(&parts.headers)
+                .map(|()| self.get(path, query, &parts.headers)),
             (&Method::POST, "/api/preview") => match self.guard.post(&parts.headers) {
                 Ok(()) => Ok(self.preview(body).await),
                 Err(refusal) => Err(refusal),
@@ -218,12 +224,15 @@ impl Server {
     fn get(&self, path: &str, query: &str, headers: &HeaderMap) -> Answer {
         match path {
             "/" => full(StatusCode::OK, "text/html; charset=utf-8", web::live_page().into()),
-            "/api/state" => json_answer(&json!({
-                "buttons": self.guard.buttons,
-                "faults": faults::all(),
-                "codes": CODES,
-                "changes": self.world.lock().after(0),
-            })),
+            "/api/state" => {
+                let world = self.world.lock();
+                json_answer(&json!({
+                    "buttons": self.guard.buttons,
+                    "faults": world.faults(),
+                    "codes": CODES,
+                    "changes": world.after(0),
+                }))
+            }
             "/api/events" => self.events(query, headers),
             "/api/record" => {
                 let record = self.world.lock().record(self.clock.now());
@@ -246,7 +255,11 @@ impl Server {
                 Err(error) => failure(StatusCode::CONFLICT, &error.to_string()),
             },
             path => match path.strip_prefix("/assets/").and_then(web::asset) {
-                Some(asset) => full(StatusCode::OK, asset.media_type, Bytes::from_static(asset.text.as_bytes())),
+                Some(asset) => full(
+                    StatusCode::OK,
+                    asset.media_type,
+                    Bytes::from_static(asset.text.as_bytes()),
+                ),
                 None => failure(StatusCode::NOT_FOUND, "there is no such page"),
             },
         }
@@ -255,7 +268,10 @@ impl Server {
     /// Sends what changed since the reader's last event. A slow reader misses states in between, not the last one.
     fn events(&self, query: &str, headers: &HeaderMap) -> Answer {
         let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-        let after = resumed.or_else(|| value(query, "after")).and_then(|id| id.parse().ok()).unwrap_or(0);
+        let after = resumed
+            .or_else(|| value(query, "after"))
+            .and_then(|id| id.parse().ok())
+            .unwrap_or(0);
         let reading = self.readers.begin();
         let (world, cancel, clock) = (Arc::clone(&self.world), self.cancel.clone(), self.clock.clone());
         let changed = world.lock().subscribe();
@@ -286,9 +302,13 @@ impl Server {
             }
         });
         let start = stream::once(async { "retry: 500\n\n".to_owned() });
-        let frames = start.chain(events).map(|text| Ok::<_, Infallible>(Frame::data(Bytes::from(text))));
+        let frames = start
+            .chain(events)
+            .map(|text| Ok::<_, Infallible>(Frame::data(Bytes::from(text))));
         let mut answer = Response::new(BodyExt::boxed_unsync(StreamBody::new(frames)));
-        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        answer
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         answer
     }
 
@@ -297,12 +317,20 @@ impl Server {
             Ok(request) => request,
             Err(answer) => return answer,
         };
-        let fleet = self.world.lock().fleet();
-        match faults::decide(&request, &fleet, 0) {
+        match self.decide(&request, 0) {
             Ok(plan) => json_answer(&plan.preview()),
             // That a request is not complete yet is an answer, too.
             Err(error) => json_answer(&json!({ "problem": error.to_string() })),
         }
+    }
+
+    /// Decides what a request does in this world.
+    fn decide(&self, request: &FaultRequest, number: u64) -> Result<FaultPlan, FaultError> {
+        let world = self.world.lock();
+        if !world.faults().iter().any(|fault| fault.name == request.fault) {
+            return Err(FaultError::Unknown(request.fault.clone()));
+        }
+        faults::decide(request, &world.fleet(), number)
     }
 
     async fn inject(self: Arc<Self>, body: Incoming) -> Answer {
@@ -310,12 +338,8 @@ impl Server {
             Ok(request) => request,
             Err(answer) => return answer,
         };
-        let decided = {
-            let mut world = self.world.lock();
-            let (fleet, number) = (world.fleet(), world.next_fault());
-            faults::decide(&request, &fleet, number)
-        };
-        let plan = match decided {
+        let number = self.world.lock().next_fault();
+        let plan = match self.decide(&request, number) {
             Ok(plan) => plan,
             Err(error) => return failure(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
         };
@@ -383,8 +407,11 @@ const CODES: [&str; 16] = [
 /// Reads a request for a fault.
 async fn read(body: Incoming) -> Result<FaultRequest, Answer> {
     let bytes = Limited::new(body, LARGEST_BODY).collect().await;
-    let bytes = bytes.map_err(|_| failure(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large"))?.to_bytes();
-    serde_json::from_slice(&bytes).map_err(|error| failure(StatusCode::BAD_REQUEST, &format!("the request is no fault: {error}")))
+    let bytes = bytes
+        .map_err(|_| failure(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large"))?
+        .to_bytes();
+    serde_json::from_slice(&bytes)
+        .map_err(|error| failure(StatusCode::BAD_REQUEST, &format!("the request is no fault: {error}")))
 }
 
 /// The value of a field of a query, as it is written.
@@ -413,7 +440,9 @@ fn decoded(value: &str) -> String {
 fn full(status: StatusCode, media_type: &'static str, body: Bytes) -> Answer {
     let mut answer = Response::new(BodyExt::boxed_unsync(Full::new(body)));
     *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     answer
 }
 
@@ -449,7 +478,10 @@ mod tests {
 
     #[test]
     fn values_of_queries_are_decoded() {
-        assert_eq!(value("a=1&id=Machine%2Fm", "id").map(decoded).as_deref(), Some("Machine/m"));
+        assert_eq!(
+            value("a=1&id=Machine%2Fm", "id").map(decoded).as_deref(),
+            Some("Machine/m")
+        );
         assert_eq!(value("a=1", "id"), None);
         assert_eq!(decoded("100%&%zz%4"), "100%&%zz%4");
     }

@@ -21,7 +21,11 @@ const KINDS: [&str; 4] = ["MachineClass", "MachineDeployment", "MachineSet", "Ma
 /// Fields of `metadata` that a plan keeps.
 const KEPT: [&str; 3] = ["name", "labels", "annotations"];
 /// Annotations that programs write.
-const FOREIGN: [&str; 3] = ["kubectl.kubernetes.io/", "deployment.kubernetes.io/", "node.machine.sapcloud.io/"];
+const FOREIGN: [&str; 3] = [
+    "kubectl.kubernetes.io/",
+    "deployment.kubernetes.io/",
+    "node.machine.sapcloud.io/",
+];
 
 /// Why a session is no plan.
 #[derive(Debug, thiserror::Error)]
@@ -86,10 +90,13 @@ impl Session {
             scenario.steps.push(step);
         }
         // What the faults lead to takes as long as in production.
-        scenario.steps.push(parsed(json!({ "wait": "healthTimeout + bootDelay + slack" }))?);
+        scenario
+            .steps
+            .push(parsed(json!({ "wait": "healthTimeout + bootDelay + slack" }))?);
         let mut plan = Plan::new(scenario, seed);
         plan.may_miss = true;
-        plan.validate().map_err(|(field, problem)| PlanError::Invalid { field, problem })?;
+        plan.validate()
+            .map_err(|(field, problem)| PlanError::Invalid { field, problem })?;
         Ok(plan)
     }
 
@@ -101,7 +108,10 @@ impl Session {
              # production. Objects are as they were when the plan was saved. Replay: drydock run --plan FILE --stage sim\n"
             .to_owned();
         if self.lost > 0 {
-            text += &format!("# The last {} steps are not part of it: a session has at most {MOST_STEPS}.\n", self.lost);
+            text += &format!(
+                "# The last {} steps are not part of it: a session has at most {MOST_STEPS}.\n",
+                self.lost
+            );
         }
         Ok(text + &yaml)
     }
@@ -124,7 +134,9 @@ fn objects(world: &WorldState, started: Timestamp) -> Vec<(Duration, Step)> {
                 continue;
             }
             let created: Option<Timestamp> = text(object, "/metadata/creationTimestamp").parse().ok();
-            let at = created.and_then(|created| Duration::try_from(created.duration_since(started)).ok()).unwrap_or_default();
+            let at = created
+                .and_then(|created| Duration::try_from(created.duration_since(started)).ok())
+                .unwrap_or_default();
             if let Ok(step) = parsed(json!({ "apply": { "object": portable(kind, object) } })) {
                 // Classes are needed from the start.
                 steps.push((if kind == "MachineClass" { Duration::ZERO } else { at }, step));
@@ -162,7 +174,10 @@ fn portable(kind: &str, object: &Value) -> Value {
             if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
                 spec.remove("providerID");
             }
-            if let Some(labels) = fields.get_mut("metadata").and_then(|metadata| metadata["labels"].as_object_mut()) {
+            if let Some(labels) = fields
+                .get_mut("metadata")
+                .and_then(|metadata| metadata["labels"].as_object_mut())
+            {
                 labels.remove("node");
             }
         }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::entity::{self, Entity, EntityKind, Pods, vm_id};
-use crate::faults::{Act, Fleet, Member};
+use crate::faults::{self, Act, Fault, Fleet, Member};
 use crate::feed::{Changes, Feed};
 use crate::session::{self, PlanError, Session};
 
@@ -42,6 +42,8 @@ pub struct Settings {
     pub version: String,
     /// The command that started it.
     pub command: String,
+    /// The begins of the names of faults that it cannot have.
+    pub without: Vec<&'static str>,
 }
 
 /// The model.
@@ -59,7 +61,7 @@ pub struct LiveWorld {
     pods: BTreeMap<String, Pods>,
     nodes: usize,
     session: Session,
-    faults: u64,
+    next_fault: u64,
     changed: watch::Sender<u64>,
 }
 
@@ -80,9 +82,28 @@ impl LiveWorld {
             pods: BTreeMap::new(),
             nodes: 0,
             session: Session::default(),
-            faults: 0,
+            next_fault: 0,
             changed: watch::Sender::new(0),
         }
+    }
+
+    /// Forgets everything that was observed: all watches begin again. The session goes on.
+    pub fn restart(&mut self, at: Timestamp) {
+        self.state = WorldState::default();
+        self.recorder = Recorder::new(at);
+        self.recording_since = at;
+        self.recorded = 0;
+        self.pods.clear();
+        self.nodes = 0;
+        self.feed.clear();
+        self.publish();
+    }
+
+    /// The faults that the world can have.
+    pub fn faults(&self) -> Vec<Fault> {
+        let mut faults = faults::all();
+        faults.retain(|fault| !self.settings.without.iter().any(|begin| fault.name.starts_with(begin)));
+        faults
     }
 
     /// Applies an event of a watch.
@@ -106,7 +127,8 @@ impl LiveWorld {
                 self.recorded = 0;
                 self.recording_since = at;
                 self.recorder = Recorder::new(at);
-                self.recorder.note(at, "the timeline begins again: it had become too long");
+                self.recorder
+                    .note(at, "the timeline begins again: it had become too long");
             }
             self.recorder.observe(&observation, before.as_ref(), &lines);
             if !lines.is_empty() {
@@ -216,20 +238,22 @@ impl LiveWorld {
 
     /// Records that a step could not be performed.
     pub fn failed(&mut self, at: Timestamp, step: &Step, reason: &str) {
-        self.recorder.note(at, &format!("{} failed: {reason}", step.description()));
+        self.recorder
+            .note(at, &format!("{} failed: {reason}", step.description()));
         self.feed.touch();
         self.publish();
     }
 
     /// The number for the names of the next fault.
     pub fn next_fault(&mut self) -> u64 {
-        self.faults += 1;
-        self.faults
+        self.next_fault += 1;
+        self.next_fault
     }
 
     fn publish(&self) {
         let number = self.feed.number();
-        self.changed.send_if_modified(|known| std::mem::replace(known, number) != number);
+        self.changed
+            .send_if_modified(|known| std::mem::replace(known, number) != number);
     }
 
     /// The number of the last change, and a notification of later ones.
@@ -335,14 +359,17 @@ impl LiveWorld {
             (namespace, Some(name)) => (namespace, name),
             (name, None) => ("", name),
         };
-        self.state.objects.get(&(kind.key, namespace.to_owned(), name.to_owned()))
+        self.state
+            .objects
+            .get(&(kind.key, namespace.to_owned(), name.to_owned()))
     }
 
     /// The latest events of an object, by its name.
     fn events(&self, name: &str) -> Vec<Value> {
-        let of = self.state.of_kind("Event").filter(|event| {
-            text(event, "/involvedObject/name") == name || text(event, "/regarding/name") == name
-        });
+        let of = self
+            .state
+            .of_kind("Event")
+            .filter(|event| text(event, "/involvedObject/name") == name || text(event, "/regarding/name") == name);
         let mut events: Vec<Value> = of
             .map(|event| {
                 let at = ["/lastTimestamp", "/eventTime", "/metadata/creationTimestamp"].map(|path| text(event, path));
@@ -363,7 +390,10 @@ impl LiveWorld {
         if entity.kind != EntityKind::Node {
             return Vec::new();
         }
-        let pods = self.state.of_kind("Pod").filter(|pod| text(pod, "/spec/nodeName") == entity.name);
+        let pods = self
+            .state
+            .of_kind("Pod")
+            .filter(|pod| text(pod, "/spec/nodeName") == entity.name);
         pods.map(|pod| json!({ "name": pod.pointer("/metadata/name"), "phase": pod.pointer("/status/phase") }))
             .take(200)
             .collect()
@@ -372,7 +402,10 @@ impl LiveWorld {
 
 /// The pool of a machine with an owner: the prefix of the names of all machines of the same deployment or set.
 fn pool_of(machine: &Value) -> &str {
-    let labelled = POOL_LABELS.iter().map(|key| label(machine, key)).find(|name| !name.is_empty());
+    let labelled = POOL_LABELS
+        .iter()
+        .map(|key| label(machine, key))
+        .find(|name| !name.is_empty());
     let name = text(machine, "/metadata/name");
     match labelled {
         Some(pool) if name.starts_with(pool) => pool,

@@ -10,6 +10,7 @@ fn world() -> LiveWorld {
         seed: 1,
         version: "0".to_owned(),
         command: "drydock up".to_owned(),
+        without: Vec::new(),
     };
     LiveWorld::new(at(0), settings)
 }
@@ -73,7 +74,14 @@ fn the_pods_of_a_node_are_counted_in_any_order_of_events() {
     world.observe(at(3), applied("Pod", pod("a", "n", "Running")));
     world.observe(at(3), applied("Pod", pod("b", "n", "Failed")));
     let pods = |world: &LiveWorld| world.after(0).changed[0].pods;
-    assert_eq!(pods(&world), Some(Pods { running: 1, pending: 0, failed: 1 }));
+    assert_eq!(
+        pods(&world),
+        Some(Pods {
+            running: 1,
+            pending: 0,
+            failed: 1
+        })
+    );
     world.observe(at(4), deleted("Pod", pod("b", "n", "Failed")));
     world.observe(at(4), deleted("Pod", pod("a", "n", "Running")));
     assert_eq!(pods(&world), None);
@@ -85,7 +93,11 @@ fn an_object_that_a_new_list_does_not_have_is_gone() {
     world.observe(at(1), applied("Node", node("a")));
     world.observe(at(1), applied("Node", node("b")));
     let number = world.after(0).number;
-    world.listed(at(2), kinds::find("Node").unwrap(), &BTreeSet::from([(String::new(), "a".to_owned())]));
+    world.listed(
+        at(2),
+        kinds::find("Node").unwrap(),
+        &BTreeSet::from([(String::new(), "a".to_owned())]),
+    );
     assert_eq!(world.after(number).removed, ["Node/b"]);
 }
 
@@ -107,12 +119,23 @@ fn details_have_the_owners_the_conditions_and_the_events() {
     };
     let named = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" }, "spec": { "replicas": 1 } });
     world.observe(at(1), applied("MachineDeployment", named("pool")));
-    world.observe(at(1), applied("MachineSet", owned(named("pool-5"), "MachineDeployment", "pool")));
-    world.observe(at(1), applied("Machine", owned(machine("pool-5-x", "Running"), "MachineSet", "pool-5")));
+    world.observe(
+        at(1),
+        applied("MachineSet", owned(named("pool-5"), "MachineDeployment", "pool")),
+    );
+    world.observe(
+        at(1),
+        applied("Machine", owned(machine("pool-5-x", "Running"), "MachineSet", "pool-5")),
+    );
     let event = json!({ "metadata": { "name": "e", "namespace": "default" }, "involvedObject": { "name": "pool-5-x" }, "reason": "Created", "message": "made" });
     world.observe(at(2), applied("Event", event));
     let details = world.details("Machine/default/pool-5-x").unwrap();
-    let owners: Vec<&str> = details["owners"].as_array().unwrap().iter().map(|owner| owner["name"].as_str().unwrap()).collect();
+    let owners: Vec<&str> = details["owners"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|owner| owner["name"].as_str().unwrap())
+        .collect();
     assert_eq!(owners, ["pool-5", "pool"]);
     assert_eq!(details["events"][0]["reason"], "Created");
     assert_eq!(world.details("Machine/default/none"), None);
@@ -124,14 +147,26 @@ fn the_record_has_the_timeline_and_the_fault() {
     world.observe(at(1), applied("Machine", machine("m-1", "Pending")));
     world.observe(at(2), vm("vm-1", "m-1", VmState::Running));
     world.observe(at(3), applied("Machine", machine("m-1", "Running")));
-    let request = FaultRequest { fault: "vm.kill".to_owned(), targets: vec!["m-1".to_owned()], ..FaultRequest::default() };
+    let request = FaultRequest {
+        fault: "vm.kill".to_owned(),
+        targets: vec!["m-1".to_owned()],
+        ..FaultRequest::default()
+    };
     let plan = decide(&request, &world.fleet(), 1).unwrap();
     world.performed(at(10), &plan.begin, None);
     world.observe(at(11), vm("vm-1", "m-1", VmState::Stopped));
     let record = world.record(at(20));
     let summaries: Vec<&str> = record.points.iter().map(|point| point.summary.as_str()).collect();
-    assert!(summaries.iter().any(|text| text.contains("kill the VM of m-1")), "{summaries:?}");
-    let states: Vec<&str> = record.spans.iter().filter(|span| span.class == record::SpanClass::Vm).map(|span| span.label.as_str()).collect();
+    assert!(
+        summaries.iter().any(|text| text.contains("kill the VM of m-1")),
+        "{summaries:?}"
+    );
+    let states: Vec<&str> = record
+        .spans
+        .iter()
+        .filter(|span| span.class == record::SpanClass::Vm)
+        .map(|span| span.label.as_str())
+        .collect();
     assert_eq!(states, ["running", "stopped"]);
     assert_eq!(record.meta.lasted.0, 20_000_000);
     // It is a record like any other.
@@ -146,14 +181,21 @@ fn a_session_is_a_plan_with_the_objects_and_faults_at_their_times() {
     world.observe(at(1), applied("MachineClass", class()));
     world.observe(at(5), applied("Machine", machine("m-1", "Running")));
     world.observe(at(6), vm("vm-1", "m-1", VmState::Running));
-    let request = FaultRequest { fault: "vm.kill".to_owned(), targets: vec!["*".to_owned()], ..FaultRequest::default() };
+    let request = FaultRequest {
+        fault: "vm.kill".to_owned(),
+        targets: vec!["*".to_owned()],
+        ..FaultRequest::default()
+    };
     let plan = decide(&request, &world.fleet(), 1).unwrap();
     world.performed(at(12), &plan.begin, None);
     let yaml = world.plan().unwrap();
     let read = scenario::plan::Plan::from_yaml(&yaml, "session.yaml", &[]).unwrap();
     let steps: Vec<String> = read.scenario.steps.iter().map(Step::description).collect();
     assert_eq!(steps.len(), 6, "{steps:?}");
-    assert!(steps[1].starts_with("wait 5") && steps[3].starts_with("wait 7"), "{steps:?}");
+    assert!(
+        steps[1].starts_with("wait 5") && steps[3].starts_with("wait 7"),
+        "{steps:?}"
+    );
     assert!(steps[4].contains("kill the VM of m-1"), "{steps:?}");
     for foreign in ["uid", "providerID", "last-applied", "status", "namespace"] {
         assert!(!yaml.contains(foreign), "{foreign}: {yaml}");
@@ -166,7 +208,11 @@ fn a_long_session_keeps_its_memory() {
     let mut world = world();
     let count = i64::try_from(MOST_RECORDED).unwrap() + 10;
     for second in 0..count {
-        let state = if second % 2 == 0 { VmState::Running } else { VmState::Stopped };
+        let state = if second % 2 == 0 {
+            VmState::Running
+        } else {
+            VmState::Stopped
+        };
         world.observe(at(second), vm("vm-1", "m-1", state));
     }
     let record = world.record(at(count));

@@ -54,9 +54,14 @@ impl Backoff {
 
 /// The restarts of all processes of a stage.
 #[derive(Debug, Default)]
-struct Restarts(BTreeMap<Process, Backoff>);
+pub(super) struct Restarts(BTreeMap<Process, Backoff>);
 
 impl Restarts {
+    /// A process was started.
+    pub(super) fn started(&mut self, process: Process, now: Timestamp) {
+        self.0.entry(process).or_default().started(now);
+    }
+
     /// Notes the exit, and returns the line to report.
     fn exited(&mut self, process: Process, how: &str, now: Timestamp) -> String {
         let wait = self.0.entry(process).or_default().exited(now);
@@ -78,21 +83,18 @@ impl Restarts {
 
 impl ProcessStage {
     /// Restarts fakecloud and the controller whenever they exit, and passes each exit to `report`. Returns, with the
-    /// reason, only when the control plane ends, or a controller whose requests pass gates.
+    /// reason, only when the control plane ends, or a controller whose requests pass gates. After it was dropped, another
+    /// call continues.
     pub async fn keep_running(&mut self, report: impl Fn(&str)) -> String {
         let clock = self.clock().clone();
-        let mut restarts = Restarts::default();
         loop {
             let (exited, how) = tokio::select! {
                 biased;
                 reason = self.planes.trouble() => return reason,
                 ended = self.fakecloud.ended() => (Process::Fakecloud, ended.to_string()),
                 how = self.mcm.ended() => (Process::Mcm, how),
-                process = due(&restarts, &clock) => match self.start_again(process).await {
-                    Ok(()) => {
-                        restarts.0.entry(process).or_default().started(clock.now());
-                        continue;
-                    }
+                process = due(&self.restarts, &clock) => match self.start_again(process).await {
+                    Ok(()) => continue,
                     Err(error) => (process, error.to_string()),
                 },
             };
@@ -101,7 +103,7 @@ impl ProcessStage {
                 _ if self.mcm.remove_ended() => {}
                 _ => return how,
             }
-            report(&restarts.exited(exited, &how, clock.now()));
+            report(&self.restarts.exited(exited, &how, clock.now()));
         }
     }
 
@@ -155,7 +157,6 @@ mod tests {
 
     #[test]
     fn the_process_that_is_due_first_is_started_first() {
-        let mut restarts = Restarts::default();
         restarts.exited(Process::Mcm, "mcm ended", at(0));
         restarts.0.entry(Process::Mcm).or_default().started(at(0));
         assert_eq!(

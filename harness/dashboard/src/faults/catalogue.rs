@@ -21,7 +21,10 @@ pub(super) enum How {
     /// An action on a VM; `undo` ends it.
     Vm { undo: Option<&'static str> },
     /// An action on a kubelet; `undo` ends it, and `command` is its name for `drydock nodes break`.
-    Kubelet { undo: Option<&'static str>, command: &'static str },
+    Kubelet {
+        undo: Option<&'static str>,
+        command: &'static str,
+    },
     /// A failure of a zone.
     Zone,
     /// An action on a process.
@@ -112,7 +115,12 @@ fn machines() -> Vec<Fault> {
         vm("vm.delete", "Delete in the cloud", None),
         kubelet("kubelet.stop", "Stop", Some("start"), "stopped"),
         kubelet("kubelet.start", "Start", None, ""),
-        kubelet("kubelet.partition", "Cut off from the API server", Some("reconnect"), "partitioned"),
+        kubelet(
+            "kubelet.partition",
+            "Cut off from the API server",
+            Some("reconnect"),
+            "partitioned",
+        ),
         kubelet("kubelet.reconnect", "Connect again", None, ""),
         kubelet("kubelet.fillDisk", "Fill the disk", Some("freeDisk"), "DiskPressure"),
         kubelet("kubelet.freeDisk", "Free the disk", None, ""),
@@ -128,7 +136,12 @@ fn processes() -> Vec<Fault> {
         fault("process.restart", GROUP, "Kill and start mcm", How::Process("mcm")),
         fault("process.killLeader", GROUP, "Kill the leading mcm", How::Process("mcm")),
         fault("pause.mcm", GROUP, "Pause mcm", How::Pause("mcm")),
-        fault("cloud.restart", GROUP, "Kill and start fakecloud", How::Process("fakecloud")),
+        fault(
+            "cloud.restart",
+            GROUP,
+            "Kill and start fakecloud",
+            How::Process("fakecloud"),
+        ),
     ]
 }
 
@@ -139,47 +152,123 @@ fn of_mcm() -> Value {
 
 fn api() -> Vec<Fault> {
     const GROUP: &str = "API server, for mcm";
-    let api = |name, title, action: Value| rule(name, GROUP, title, How::Api, json!({ "match": of_mcm(), "action": action }));
+    let api = |name, title, action: Value| {
+        rule(
+            name,
+            GROUP,
+            title,
+            How::Api,
+            json!({ "match": of_mcm(), "action": action }),
+        )
+    };
     let conflict = json!({
         "match": { "client": "*:machine-controller-manager", "verbs": ["update", "patch"] },
         "action": { "fail": { "code": 409 } },
     });
     vec![
         rule("api.conflict", GROUP, "Writes conflict (409)", How::Api, conflict),
-        api("api.tooManyRequests", "Too many requests (429)", json!({ "fail": { "code": 429 } })),
-        api("api.internalError", "Internal errors (500)", json!({ "fail": { "code": 500 } })),
-        api("api.unavailable", "Unavailable (503)", json!({ "fail": { "code": 503 } })),
+        api(
+            "api.tooManyRequests",
+            "Too many requests (429)",
+            json!({ "fail": { "code": 429 } }),
+        ),
+        api(
+            "api.internalError",
+            "Internal errors (500)",
+            json!({ "fail": { "code": 500 } }),
+        ),
+        api(
+            "api.unavailable",
+            "Unavailable (503)",
+            json!({ "fail": { "code": 503 } }),
+        ),
         api("api.timeout", "Timeouts (504)", json!({ "fail": { "code": 504 } })),
-        api("api.slow", "Requests take 2 s longer", json!({ "delay": { "by": "2s" } })),
-        api("api.lostResponses", "Responses are lost", json!({ "drop": { "at": "afterCommit" } })),
-        api("api.lagWatch", "Watches are 5 s behind", json!({ "lagWatch": { "by": "5s" } })),
+        api(
+            "api.slow",
+            "Requests take 2 s longer",
+            json!({ "delay": { "by": "2s" } }),
+        ),
+        api(
+            "api.lostResponses",
+            "Responses are lost",
+            json!({ "drop": { "at": "afterCommit" } }),
+        ),
+        api(
+            "api.lagWatch",
+            "Watches are 5 s behind",
+            json!({ "lagWatch": { "by": "5s" } }),
+        ),
         api("api.freezeWatch", "Watches are silent", json!({ "freezeWatch": {} })),
         api("api.truncateWatch", "Watches end", json!({ "truncateWatch": {} })),
-        api("api.refuse", "Connections are refused", json!({ "partition": { "how": "refuse" } })),
-        api("api.hang", "Connections hang", json!({ "partition": { "how": "hang" } })),
+        api(
+            "api.refuse",
+            "Connections are refused",
+            json!({ "partition": { "how": "refuse" } }),
+        ),
+        api(
+            "api.hang",
+            "Connections hang",
+            json!({ "partition": { "how": "hang" } }),
+        ),
     ]
 }
 
 fn cloud() -> Vec<Fault> {
     const GROUP: &str = "Calls of the cloud";
-    let named = |name, title, error: &str| {
-        rule(name, GROUP, title, How::Cloud, json!({ "action": { "error": error } }))
-    };
+    let named =
+        |name, title, error: &str| rule(name, GROUP, title, How::Cloud, json!({ "action": { "error": error } }));
     let of_call = |name, title, call: &str, action: Value| {
-        rule(name, GROUP, title, How::Cloud, json!({ "match": { "call": call }, "action": action }))
+        rule(
+            name,
+            GROUP,
+            title,
+            How::Cloud,
+            json!({ "match": { "call": call }, "action": action }),
+        )
     };
     vec![
         named("cloud.quota", "The quota is used up", "quota"),
         named("cloud.capacity", "The zone has no capacity", "capacity"),
         named("cloud.throttled", "The rate limit is exceeded", "throttled"),
-        named("cloud.credentialsExpired", "The credentials have expired", "credentialsExpired"),
+        named(
+            "cloud.credentialsExpired",
+            "The credentials have expired",
+            "credentialsExpired",
+        ),
         named("cloud.denied", "Permission is denied", "denied"),
         named("cloud.outage", "The cloud's API is down", "outage"),
         // The code comes from the request.
-        rule("cloud.code", GROUP, "A machine code", How::Cloud, json!({ "action": {} })),
-        rule("cloud.slow", GROUP, "Replies take 1 to 10 s", How::Cloud, json!({ "action": { "latency": "1s-10s" } })),
-        of_call("cloud.lostReply", "Replies to creations are lost", "createMachine", json!({ "lostReply": true })),
-        of_call("cloud.lateCreation", "Creations take effect 30 s later", "createMachine", json!({ "effectDelay": "30s" })),
-        of_call("cloud.stuckDeletion", "Deletions do not end", "deleteMachine", json!({ "stuck": true })),
+        rule(
+            "cloud.code",
+            GROUP,
+            "A machine code",
+            How::Cloud,
+            json!({ "action": {} }),
+        ),
+        rule(
+            "cloud.slow",
+            GROUP,
+            "Replies take 1 to 10 s",
+            How::Cloud,
+            json!({ "action": { "latency": "1s-10s" } }),
+        ),
+        of_call(
+            "cloud.lostReply",
+            "Replies to creations are lost",
+            "createMachine",
+            json!({ "lostReply": true }),
+        ),
+        of_call(
+            "cloud.lateCreation",
+            "Creations take effect 30 s later",
+            "createMachine",
+            json!({ "effectDelay": "30s" }),
+        ),
+        of_call(
+            "cloud.stuckDeletion",
+            "Deletions do not end",
+            "deleteMachine",
+            json!({ "stuck": true }),
+        ),
     ]
 }

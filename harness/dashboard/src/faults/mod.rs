@@ -4,4 +4,4 @@ mod catalogue;
 mod plan;
 
 pub use self::catalogue::{Fault, Needs, all};
-pub use self::plan::{Act, Fleet, FaultError, FaultPlan, FaultRequest, Member, decide};
+pub use self::plan::{Act, FaultError, FaultPlan, FaultRequest, Fleet, Member, decide};

@@ -214,16 +214,28 @@ fn word(fault: &Fault) -> &'static str {
     fault.name.split_once('.').map_or(fault.name, |(_, word)| word)
 }
 
-fn on_machines(fault: &Fault, request: &FaultRequest, fleet: &Fleet, lasts: Option<Duration>) -> Result<FaultPlan, FaultError> {
+fn on_machines(
+    fault: &Fault,
+    request: &FaultRequest,
+    fleet: &Fleet,
+    lasts: Option<Duration>,
+) -> Result<FaultPlan, FaultError> {
     let names = fleet.members.iter().map(|member| member.machine.as_str());
     let chosen = matching(&request.targets, names, "machine")?;
-    let members: Vec<&Member> = fleet.members.iter().filter(|member| chosen.contains(&member.machine.as_str())).collect();
+    let members: Vec<&Member> = fleet
+        .members
+        .iter()
+        .filter(|member| chosen.contains(&member.machine.as_str()))
+        .collect();
     let (kind, undo) = match fault.how {
         How::Kubelet { undo, .. } => ("kubelet", undo),
         How::Vm { undo } => ("vm", undo),
         _ => ("vm", None),
     };
-    let mut plan = FaultPlan::new(format!("{} {}: {}", fault.group, fault.title, members.len()), fleet.members.len());
+    let mut plan = FaultPlan::new(
+        format!("{} {}: {}", fault.group, fault.title, members.len()),
+        fleet.members.len(),
+    );
     for member in members {
         plan.begin.push(act_on(kind, word(fault), member)?);
         if let (Some(undo), Some(_)) = (undo, lasts) {
@@ -240,7 +252,7 @@ fn act_on(kind: &str, action: &str, member: &Member) -> Result<Act, FaultError> 
         None => json!({ kind: { "machine": member.machine, "do": action } }),
         // Names of machines of sets differ from run to run.
         Some((of, nth)) => json!({ "deferred": {
-            "called": format!("{of}-{nth}"), "among": format!("{of}-*"), "nth": nth, "do": { kind: action }, "mayMiss": true,
+            "called": member.machine, "among": format!("{of}-*"), "nth": nth, "do": { kind: action }, "mayMiss": true,
         } }),
     };
     Ok(Act {
@@ -253,31 +265,57 @@ fn act_on(kind: &str, action: &str, member: &Member) -> Result<Act, FaultError> 
 fn command_on(fault: &Fault, member: &Member, lasts: Option<Duration>) -> Vec<String> {
     let Member { machine, vm, node, .. } = member;
     let node = if node.is_empty() { vm } else { node };
-    let for_time = lasts.map(|lasts| format!(" --lasts {}s", lasts.as_secs())).unwrap_or_default();
+    let for_time = lasts
+        .map(|lasts| format!(" --lasts {}s", lasts.as_secs()))
+        .unwrap_or_default();
     let later = |undo: &str| lasts.map(|lasts| format!("sleep {}; {undo}", lasts.as_secs()));
     match (fault.how, word(fault)) {
-        (_, "fillDisk") => [Some(format!("drydock nodes break {node} --condition DiskPressure=True")), later(&format!("drydock nodes repair {node}"))]
-            .into_iter()
-            .flatten()
-            .collect(),
+        (_, "fillDisk") => [
+            Some(format!("drydock nodes break {node} --condition DiskPressure=True")),
+            later(&format!("drydock nodes repair {node}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         (How::Kubelet { command: "", .. }, _) => vec![format!("drydock nodes repair {node}")],
         (How::Kubelet { command, .. }, _) => vec![format!("drydock nodes break {node} --with {command}{for_time}")],
         (How::Vm { undo }, word) => {
             let later = undo.and_then(|undo| later(&format!("fakecloud vm {undo} {machine}")));
-            std::iter::once(format!("fakecloud vm {word} {machine}")).chain(later).collect()
+            std::iter::once(format!("fakecloud vm {word} {machine}"))
+                .chain(later)
+                .collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn on_zones(fault: &Fault, request: &FaultRequest, fleet: &Fleet, lasts: Option<Duration>) -> Result<FaultPlan, FaultError> {
+fn on_zones(
+    fault: &Fault,
+    request: &FaultRequest,
+    fleet: &Fleet,
+    lasts: Option<Duration>,
+) -> Result<FaultPlan, FaultError> {
     let chosen = matching(&request.targets, fleet.zones.iter().map(String::as_str), "zone")?;
-    let affected = fleet.members.iter().filter(|member| chosen.contains(&member.zone.as_str())).count();
-    let mut plan = FaultPlan::new(format!("{}: {} ({affected} machines)", chosen.join(", "), fault.title), fleet.zones.len());
+    let affected = fleet
+        .members
+        .iter()
+        .filter(|member| chosen.contains(&member.zone.as_str()))
+        .count();
+    let mut plan = FaultPlan::new(
+        format!("{}: {} ({affected} machines)", chosen.join(", "), fault.title),
+        fleet.zones.len(),
+    );
     for zone in chosen {
-        plan.begin.push(Act::of(step(json!({ "failZone": { "zone": zone, "failure": word(fault) } }))?));
-        let for_time = lasts.map(|lasts| format!(" --lasts {}s", lasts.as_secs())).unwrap_or_default();
-        plan.commands.push(format!("fakecloud zone fail {zone} --failure {}{for_time}", word(fault)));
+        plan.begin.push(Act::of(step(
+            json!({ "failZone": { "zone": zone, "failure": word(fault) } }),
+        )?));
+        let for_time = lasts
+            .map(|lasts| format!(" --lasts {}s", lasts.as_secs()))
+            .unwrap_or_default();
+        plan.commands.push(format!(
+            "fakecloud zone fail {zone} --failure {}{for_time}",
+            word(fault)
+        ));
         if lasts.is_some() {
             plan.end.push(Act::of(step(json!({ "restoreZone": zone }))?));
         }
@@ -286,26 +324,41 @@ fn on_zones(fault: &Fault, request: &FaultRequest, fleet: &Fleet, lasts: Option<
     Ok(plan)
 }
 
-fn on_the_world(fault: &Fault, request: &FaultRequest, number: u64, lasts: Option<Duration>) -> Result<FaultPlan, FaultError> {
+fn on_the_world(
+    fault: &Fault,
+    request: &FaultRequest,
+    number: u64,
+    lasts: Option<Duration>,
+) -> Result<FaultPlan, FaultError> {
     let mut plan = FaultPlan::new(format!("{}: {}", fault.group, fault.title), 1);
     let name = format!("session-{number}");
     match fault.how {
         How::Process(process) => {
-            let action = if word(fault) == "killLeader" { "killLeader" } else { "restart" };
-            plan.begin.push(Act::of(step(json!({ "process": { "name": process, "do": action } }))?));
+            let action = if word(fault) == "killLeader" {
+                "killLeader"
+            } else {
+                "restart"
+            };
+            plan.begin
+                .push(Act::of(step(json!({ "process": { "name": process, "do": action } }))?));
             plan.commands.push(format!("pkill -KILL -x {process}"));
             plan.hits.push(process.to_owned());
         }
         How::Pause(process) => {
             let seconds = lasts.unwrap_or_default().as_secs();
-            plan.begin.push(Act::of(step(json!({ "pause": { "process": process, "time": format!("{seconds}s") } }))?));
-            plan.commands.push(format!("pkill -STOP -x {process}; sleep {seconds}; pkill -CONT -x {process}"));
+            plan.begin.push(Act::of(step(
+                json!({ "pause": { "process": process, "time": format!("{seconds}s") } }),
+            )?));
+            plan.commands.push(format!(
+                "pkill -STOP -x {process}; sleep {seconds}; pkill -CONT -x {process}"
+            ));
             plan.hits.push(process.to_owned());
         }
         How::Api => {
             let rule = named(&fault.rule, &name);
             plan.add_rule("drydock", &rule, lasts);
-            plan.begin.push(Act::of(step(json!({ "apiFault": { "rule": rule, "mayMiss": true } }))?));
+            plan.begin
+                .push(Act::of(step(json!({ "apiFault": { "rule": rule, "mayMiss": true } }))?));
             if lasts.is_some() {
                 plan.end.push(Act::of(step(json!({ "liftApiFault": name }))?));
             }
@@ -314,7 +367,10 @@ fn on_the_world(fault: &Fault, request: &FaultRequest, number: u64, lasts: Optio
         _ => {
             let mut rule = named(&fault.rule, &name);
             if fault.name == "cloud.code" {
-                let code = request.code.as_deref().ok_or(FaultError::Code("write a machine code, for example Unavailable"))?;
+                let code = request
+                    .code
+                    .as_deref()
+                    .ok_or(FaultError::Code("write a machine code, for example Unavailable"))?;
                 rule["action"]["code"] = code.into();
             }
             plan.add_rule("fakecloud", &rule, lasts);
@@ -352,7 +408,8 @@ impl FaultPlan {
     fn add_rule(&mut self, program: &str, rule: &Value, lasts: Option<Duration>) {
         self.commands.push(format!("echo '{rule}' | {program} faults add -"));
         if let (Some(lasts), Some(name)) = (lasts, rule["name"].as_str()) {
-            self.commands.push(format!("sleep {}; {program} faults remove {name}", lasts.as_secs()));
+            self.commands
+                .push(format!("sleep {}; {program} faults remove {name}", lasts.as_secs()));
         }
     }
 }
@@ -369,7 +426,11 @@ impl Act {
 }
 
 /// The names that match one of the patterns, each of which must match one.
-fn matching<'a>(patterns: &[String], names: impl Iterator<Item = &'a str> + Clone, what: &'static str) -> Result<Vec<&'a str>, FaultError> {
+fn matching<'a>(
+    patterns: &[String],
+    names: impl Iterator<Item = &'a str> + Clone,
+    what: &'static str,
+) -> Result<Vec<&'a str>, FaultError> {
     if patterns.is_empty() {
         return Err(FaultError::NoTarget(what));
     }
@@ -381,7 +442,9 @@ fn matching<'a>(patterns: &[String], names: impl Iterator<Item = &'a str> + Clon
             });
         }
     }
-    Ok(names.filter(|name| patterns.iter().any(|pattern| glob(pattern, name))).collect())
+    Ok(names
+        .filter(|name| patterns.iter().any(|pattern| glob(pattern, name)))
+        .collect())
 }
 
 /// Whether a name matches a pattern with `*`. Takes linear space and no recursion.

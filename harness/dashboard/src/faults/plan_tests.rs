@@ -11,7 +11,11 @@ fn fleet() -> Fleet {
         of: of.map(|(name, nth)| (name.to_owned(), nth)),
     };
     Fleet {
-        members: vec![member("m-1", None), member("pool-x", Some(("pool", 0))), member("pool-y", Some(("pool", 1)))],
+        members: vec![
+            member("m-1", None),
+            member("pool-x", Some(("pool", 0))),
+            member("pool-y", Some(("pool", 1))),
+        ],
         zones: vec!["z1".to_owned(), "z2".to_owned()],
     }
 }
@@ -39,7 +43,10 @@ fn valid(fault: &Fault) -> FaultRequest {
 fn each_fault_has_steps_a_command_a_preview_and_an_end_if_it_lasts() {
     for fault in all() {
         let plan = decide(&valid(&fault), &fleet(), 1).unwrap_or_else(|error| panic!("{}: {error}", fault.name));
-        assert!(!plan.begin.is_empty() && !plan.commands.is_empty() && !plan.hits.is_empty(), "{plan:?}");
+        assert!(
+            !plan.begin.is_empty() && !plan.commands.is_empty() && !plan.hits.is_empty(),
+            "{plan:?}"
+        );
         // A pause ends by itself.
         assert_eq!(!plan.end.is_empty(), fault.lasts && !fault.must_end, "{plan:?}");
         assert!(plan.preview().plan.starts_with("- {"), "{:?}", plan.preview());
@@ -51,32 +58,55 @@ fn the_steps_of_each_fault_are_a_valid_plan() {
     for fault in all() {
         let plan = decide(&valid(&fault), &fleet(), 1).unwrap();
         let mut scenario = scenario::Scenario::new("session", "A session.");
-        scenario.steps.push(step(json!({ "apply": { "machine": "m-1" } })).unwrap());
-        scenario.steps.extend(plan.begin.iter().chain(&plan.end).map(|act| act.planned.clone()));
+        scenario
+            .steps
+            .push(step(json!({ "apply": { "machine": "m-1" } })).unwrap());
+        scenario
+            .steps
+            .extend(plan.begin.iter().chain(&plan.end).map(|act| act.planned.clone()));
         let mut plan = scenario::plan::Plan::new(scenario, 1);
         plan.may_miss = true;
         let problem = plan.validate();
         // The zones of a world are its own.
-        assert!(problem.is_ok() || fault.needs == Needs::Zones, "{}: {problem:?}", fault.name);
+        assert!(
+            problem.is_ok() || fault.needs == Needs::Zones,
+            "{}: {problem:?}",
+            fault.name
+        );
     }
 }
 
 #[test]
 fn a_machine_of_a_pool_is_chosen_by_its_position_in_a_plan() {
     let plan = decide(&request("vm.kill", &["pool-*"], None), &fleet(), 1).unwrap();
-    assert_eq!((plan.hits.as_slice(), plan.of), (["pool-x".to_owned(), "pool-y".to_owned()].as_slice(), 3));
+    assert_eq!(
+        (plan.hits.as_slice(), plan.of),
+        (["pool-x".to_owned(), "pool-y".to_owned()].as_slice(), 3)
+    );
     assert_eq!(plan.begin[1].vm.as_deref(), Some("vm-pool-y"));
-    assert_eq!(serde_json::to_value(&plan.begin[1].step).unwrap(), json!({ "vm": { "machine": "pool-y", "do": "kill" } }));
+    assert_eq!(
+        serde_json::to_value(&plan.begin[1].step).unwrap(),
+        json!({ "vm": { "machine": "pool-y", "do": "kill" } })
+    );
     let planned = serde_json::to_value(&plan.begin[1].planned).unwrap();
-    assert_eq!((&planned["deferred"]["among"], &planned["deferred"]["nth"]), (&json!("pool-*"), &json!(1)));
+    assert_eq!(
+        (&planned["deferred"]["among"], &planned["deferred"]["nth"]),
+        (&json!("pool-*"), &json!(1))
+    );
     assert_eq!(plan.commands, ["fakecloud vm kill pool-x", "fakecloud vm kill pool-y"]);
 }
 
 #[test]
 fn a_time_ends_a_fault_in_the_steps_and_in_the_command() {
     let plan = decide(&request("kubelet.partition", &["m-1"], Some(45)), &fleet(), 1).unwrap();
-    assert_eq!(serde_json::to_value(&plan.end[0].step).unwrap(), json!({ "kubelet": { "machine": "m-1", "do": "reconnect" } }));
-    assert_eq!(plan.commands, ["drydock nodes break m-1 --with partitioned --lasts 45s"]);
+    assert_eq!(
+        serde_json::to_value(&plan.end[0].step).unwrap(),
+        json!({ "kubelet": { "machine": "m-1", "do": "reconnect" } })
+    );
+    assert_eq!(
+        plan.commands,
+        ["drydock nodes break m-1 --with partitioned --lasts 45s"]
+    );
     assert!(plan.preview().plan.contains("- wait: 45s"), "{:?}", plan.preview());
 }
 

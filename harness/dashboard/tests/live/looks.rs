@@ -19,12 +19,16 @@ fn the_dashboard_looks_as_in_the_documents(#[case] file: &str, #[case] theme: &s
     live.page.media("screen", &[("prefers-color-scheme", theme)]);
     observe(&live.world, vm_event("pool-5-1", "z1", VmState::Stopped));
     observe(&live.world, node("pool-5-1", "z1", "Unknown"));
-    live.page.wait("document.getElementById('problems').textContent.includes('pool-5-1')");
+    live.page
+        .wait("document.getElementById('problems').textContent.includes('pool-5-1')");
     live.choose("vm.kill", "pool-*");
-    live.page.eval("drydock.select(drydock.world.tiles().find((tile) => tile.machine?.name === 'm-1').key)");
+    live.page
+        .eval("drydock.select(drydock.world.tiles().find((tile) => tile.machine?.name === 'm-1').key)");
     live.page.wait("document.getElementById('fault-command')?.textContent === 'fakecloud vm kill m-1' && document.getElementById('entity').textContent.includes('Conditions')");
     let helper = browser::shared().unwrap().page();
-    let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images").join(file);
+    let picture = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/images")
+        .join(file);
     compare_with_file(&live.page, &helper, &picture);
 }
 

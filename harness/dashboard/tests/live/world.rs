@@ -130,7 +130,8 @@ impl Live {
     pub(crate) fn with(buttons: bool, fill: impl FnOnce(&mut LiveWorld)) -> Option<Self> {
         let live = Self::unopened(buttons, fill)?;
         live.page.open_url(&live.url);
-        live.page.wait("document.getElementById('connection').textContent === 'live'");
+        live.page
+            .wait("document.getElementById('connection').textContent === 'live'");
         live.page.frame();
         Some(live)
     }
@@ -143,6 +144,7 @@ impl Live {
             seed: 1,
             version: "0.1.0".to_owned(),
             command: "drydock up".to_owned(),
+            without: Vec::new(),
         };
         let mut model = LiveWorld::new(Clock::wall().now(), settings);
         fill(&mut model);
@@ -151,7 +153,11 @@ impl Live {
             world: Arc::clone(&world),
             performed: Mutex::default(),
         });
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         let executor: Arc<dyn Executor> = Arc::clone(&cloud) as _;
         let dashboard = runtime
             .block_on(Dashboard::bind(0, buttons, Arc::clone(&world), executor, Clock::wall()))
@@ -187,7 +193,9 @@ impl Live {
              of.dispatchEvent(new Event('input')); of.dispatchEvent(new Event('change')); }}; \
              set('fault', {fault:?}); set('fault-targets', {target:?}); }})()"
         ));
-        self.page.wait("document.getElementById('preview').textContent !== '' && !document.getElementById('inject')?.disabled");
+        self.page.wait(
+            "document.getElementById('preview').textContent !== '' && !document.getElementById('inject')?.disabled",
+        );
     }
 }
 
@@ -210,7 +218,10 @@ pub(crate) fn small_world(world: &mut LiveWorld) {
     deployment["apiVersion"] = "machine.sapcloud.io/v1alpha1".into();
     deployment["kind"] = "MachineDeployment".into();
     add(applied("MachineDeployment", deployment));
-    add(applied("MachineSet", of(Some(("MachineDeployment", "pool")), "pool-5", 3)));
+    add(applied(
+        "MachineSet",
+        of(Some(("MachineDeployment", "pool")), "pool-5", 3),
+    ));
     for (number, zone) in ["z1", "z1", "z2"].iter().enumerate() {
         let name = format!("pool-5-{number}");
         add(vm_event(&name, zone, VmState::Running));
@@ -231,7 +242,10 @@ pub(crate) fn large_world(count: usize) -> impl FnOnce(&mut LiveWorld) {
             let (name, zone) = (format!("node-{number:05}"), format!("z{}", number % 3 + 1));
             world.observe(now, vm_event(&name, &zone, VmState::Running));
             world.observe(now, machine(&name, None, "Running"));
-            world.observe(now, node(&name, &zone, if number % 997 == 0 { "Unknown" } else { "True" }));
+            world.observe(
+                now,
+                node(&name, &zone, if number % 997 == 0 { "Unknown" } else { "True" }),
+            );
         }
     }
 }

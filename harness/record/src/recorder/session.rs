@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::finish::{Program, numbered, sort};
 use super::Recorder;
+use super::finish::{Program, numbered, sort};
 use crate::model::{Causes, Meta, Place, RunRecord, Span, Verdict};
 use crate::{MOST_POINTS, VERSION, counters, limits};
 
@@ -29,7 +29,11 @@ impl Recorder {
     pub fn so_far(&self, now: Timestamp, session: Session) -> RunRecord {
         let mut dropped = self.dropped.clone();
         if self.heartbeats > 0 {
-            limits::add(&mut dropped, "writes that change nothing but heartbeats", self.heartbeats);
+            limits::add(
+                &mut dropped,
+                "writes that change nothing but heartbeats",
+                self.heartbeats,
+            );
         }
         let mut drafts = self.points.clone();
         limits::thin_out(&mut drafts, MOST_POINTS, &mut dropped);
