@@ -99,7 +99,7 @@ async fn a_fault_of_the_dashboard_is_seen_in_the_lanes_and_replays_in_sim() {
 #[tokio::test]
 async fn a_process_and_the_api_server_are_disturbed_from_the_dashboard() {
     let folder = tempfile::tempdir().unwrap();
-    let mut up = Up::start(folder.path(), &["--buttons"]);
+    let up = Up::start(folder.path(), &["--buttons"]);
     let Some(page) = opened(&up) else { return };
     let post = |body: &str| {
         page.eval(&format!(
@@ -110,9 +110,9 @@ async fn a_process_and_the_api_server_are_disturbed_from_the_dashboard() {
     assert!(conflicts.as_str().unwrap().starts_with("200"), "{conflicts}");
     let rules = drydock(folder.path(), &["faults", "list", "-o", "yaml"]);
     assert!(printed(&rules).contains("code: 409"), "{}", printed(&rules));
-    let killed = post(r#"{"fault":"process.killLeader"}"#);
-    assert!(killed.as_str().unwrap().starts_with("200"), "{killed}");
-    up.prints("restarting it");
+    let restarted = post(r#"{"fault":"process.restart"}"#);
+    assert!(restarted.as_str().unwrap().starts_with("200"), "{restarted}");
+    page.wait("document.getElementById('list').textContent.includes('restart mcm')");
     let pause = post(r#"{"fault":"pause.mcm","seconds":1}"#);
     assert!(pause.as_str().unwrap().starts_with("422"), "{pause}");
 }

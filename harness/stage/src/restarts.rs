@@ -157,8 +157,9 @@ mod tests {
 
     #[test]
     fn the_process_that_is_due_first_is_started_first() {
+        let mut restarts = Restarts::default();
         restarts.exited(Process::Mcm, "mcm ended", at(0));
-        restarts.0.entry(Process::Mcm).or_default().started(at(0));
+        restarts.started(Process::Mcm, at(0));
         assert_eq!(
             restarts.exited(Process::Mcm, "mcm ended", at(1)),
             "mcm ended; restarting it in 10 s"

@@ -134,7 +134,6 @@ fn processes() -> Vec<Fault> {
     const GROUP: &str = "Processes";
     vec![
         fault("process.restart", GROUP, "Kill and start mcm", How::Process("mcm")),
-        fault("process.killLeader", GROUP, "Kill the leading mcm", How::Process("mcm")),
         fault("pause.mcm", GROUP, "Pause mcm", How::Pause("mcm")),
         fault(
             "cloud.restart",

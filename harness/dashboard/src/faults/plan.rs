@@ -249,7 +249,7 @@ fn on_machines(
 
 fn act_on(kind: &str, action: &str, member: &Member) -> Result<Act, FaultError> {
     let planned = match &member.of {
-        None => json!({ kind: { "machine": member.machine, "do": action } }),
+        None => json!({ kind: { "machine": member.machine, "do": "restart" } }),
         // Names of machines of sets differ from run to run.
         Some((of, nth)) => json!({ "deferred": {
             "called": member.machine, "among": format!("{of}-*"), "nth": nth, "do": { kind: action }, "mayMiss": true,
@@ -334,13 +334,9 @@ fn on_the_world(
     let name = format!("session-{number}");
     match fault.how {
         How::Process(process) => {
-            let action = if word(fault) == "killLeader" {
-                "killLeader"
-            } else {
-                "restart"
-            };
-            plan.begin
-                .push(Act::of(step(json!({ "process": { "name": process, "do": action } }))?));
+            plan.begin.push(Act::of(step(
+                json!({ "process": { "name": process, "do": "restart" } }),
+            )?));
             plan.commands.push(format!("pkill -KILL -x {process}"));
             plan.hits.push(process.to_owned());
         }

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::report::{Report, failed_run};
+use crate::report::{Report, failed_run, large};
 
 /// The page with other data in it.
 fn with_data(data: &str) -> String {
@@ -91,20 +91,8 @@ fn a_run_without_events_is_shown() {
 
 #[test]
 fn the_largest_record_is_shown() {
-    let mut record = failed_run();
-    let template = record.points.clone();
-    let count = u32::try_from(record::MOST_POINTS).unwrap();
-    record.points = (1..=count)
-        .map(|number| {
-            let mut point = template[number as usize % template.len()].clone();
-            point.number = number;
-            point.at = record::Micros(u64::from(number) * 1000);
-            (point.cause, point.previous, point.violates) = (None, None, None);
-            point
-        })
-        .collect();
+    let mut record = large(record::MOST_POINTS);
     record.points[15_000].violates = Some(0);
-    record.meta.lasted = record::Micros(u64::from(count) * 1000);
     let Some(report) = Report::open(&record) else { return };
     assert_eq!(report.listed(), record::MOST_POINTS);
     report.page.press("]");

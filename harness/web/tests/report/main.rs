@@ -3,6 +3,7 @@
 
 mod access;
 mod bad_records;
+mod figures;
 mod looks;
 mod opens;
 mod report;

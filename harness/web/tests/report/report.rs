@@ -75,3 +75,24 @@ pub(crate) fn picture(name: &str) -> PathBuf {
         .join("../../docs/images")
         .join(name)
 }
+
+/// A record with that number of events and states, without a violation.
+pub(crate) fn large(count: usize) -> RunRecord {
+    let mut record = failed_run();
+    let template = record.points.clone();
+    let count = u32::try_from(count).unwrap();
+    record.points = (1..=count)
+        .map(|number| {
+            let mut point = template[number as usize % template.len()].clone();
+            point.number = number;
+            point.at = record::Micros(u64::from(number) * 1000);
+            (point.cause, point.previous, point.violates) = (None, None, None);
+            point
+        })
+        .collect();
+    record.meta.lasted = record::Micros(u64::from(count) * 1000);
+    record.meta.verdict.point = None;
+    record.spans.iter_mut().for_each(|span| span.cause = None);
+    record.checks.iter_mut().for_each(|check| check.violated = None);
+    record
+}
