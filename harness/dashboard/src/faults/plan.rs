@@ -249,7 +249,7 @@ fn on_machines(
 
 fn act_on(kind: &str, action: &str, member: &Member) -> Result<Act, FaultError> {
     let planned = match &member.of {
-        None => json!({ kind: { "machine": member.machine, "do": "restart" } }),
+        None => json!({ kind: { "machine": member.machine, "do": action } }),
         // Names of machines of sets differ from run to run.
         Some((of, nth)) => json!({ "deferred": {
             "called": member.machine, "among": format!("{of}-*"), "nth": nth, "do": { kind: action }, "mayMiss": true,
