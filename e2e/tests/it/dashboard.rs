@@ -62,7 +62,7 @@ async fn a_fault_of_the_dashboard_is_seen_in_the_lanes_and_replays_in_sim() {
     );
     inject(&page, "vm.kill", "m-1");
     // The order, what the cloud did, and what the controllers made of it.
-    for seen in ["kill the VM of m-1", "is stopped", "Ready True -> Unknown"] {
+    for seen in ["kill the VM of m-1", "running -> stopped", "Ready True -> Unknown"] {
         page.wait(&format!(
             "document.getElementById('list').textContent.includes({seen:?})"
         ));
@@ -91,7 +91,7 @@ async fn a_fault_of_the_dashboard_is_seen_in_the_lanes_and_replays_in_sim() {
             .any(|point| point["summary"].as_str().unwrap().contains(text))
     };
     assert!(
-        has("kill the VM of m-1") && has("is stopped") && has("Ready True -> Unknown"),
+        has("kill the VM of m-1") && has("running -> stopped") && has("Ready True -> Unknown"),
         "{points:#?}"
     );
 }

@@ -11,10 +11,12 @@ mod feed;
 mod guard;
 pub mod server;
 mod session;
+mod settings;
 mod world;
 
 pub use self::executor::{Executor, PerformError};
 pub use self::feed::Changes;
 pub use self::guard::Token;
 pub use self::session::PlanError;
-pub use self::world::{LiveWorld, Settings, Shared};
+pub use self::settings::Settings;
+pub use self::world::{LiveWorld, Shared, Timeline};

@@ -235,8 +235,8 @@ impl Server {
             }
             "/api/events" => self.events(query, headers),
             "/api/record" => {
-                let record = self.world.lock().record(self.clock.now());
-                json_answer(&record)
+                let timeline = self.world.lock().timeline();
+                json_answer(&timeline.record(self.clock.now()))
             }
             "/api/details" => {
                 let id = value(query, "id").map(decoded).unwrap_or_default();

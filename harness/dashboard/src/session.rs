@@ -11,6 +11,7 @@ use scenario::{Scenario, Step, fixtures};
 use serde_json::{Value, json};
 
 use crate::entity;
+use crate::settings::Settings;
 
 /// The name of the scenario of a session.
 pub(crate) const NAME: &str = "session";
@@ -71,7 +72,7 @@ impl Session {
     }
 
     /// The session as a plan. Objects are those that exist and that no controller owns, as they are now.
-    pub(crate) fn plan(&self, world: &WorldState, started: Timestamp, seed: u64) -> Result<Plan, PlanError> {
+    pub(crate) fn plan(&self, world: &WorldState, started: Timestamp, settings: &Settings) -> Result<Plan, PlanError> {
         let mut steps = objects(world, started);
         if steps.is_empty() && self.steps.is_empty() {
             return Err(PlanError::Empty);
@@ -80,6 +81,7 @@ impl Session {
         // A stable sort: objects come before faults of the same time.
         steps.sort_by_key(|(at, _)| *at);
         let mut scenario = Scenario::new(NAME, "A session of the dashboard of drydock up.");
+        scenario.world.cloud = settings.cloud.clone();
         let mut now = Duration::ZERO;
         for (at, step) in steps {
             let millis = at.saturating_sub(now).as_millis();
@@ -93,7 +95,7 @@ impl Session {
         scenario
             .steps
             .push(parsed(json!({ "wait": "healthTimeout + bootDelay + slack" }))?);
-        let mut plan = Plan::new(scenario, seed);
+        let mut plan = Plan::new(scenario, settings.seed);
         plan.may_miss = true;
         plan.validate()
             .map_err(|(field, problem)| PlanError::Invalid { field, problem })?;
@@ -101,8 +103,13 @@ impl Session {
     }
 
     /// The plan as YAML.
-    pub(crate) fn yaml(&self, world: &WorldState, started: Timestamp, seed: u64) -> Result<String, PlanError> {
-        let plan = self.plan(world, started, seed)?;
+    pub(crate) fn yaml(
+        &self,
+        world: &WorldState,
+        started: Timestamp,
+        settings: &Settings,
+    ) -> Result<String, PlanError> {
+        let plan = self.plan(world, started, settings)?;
         let yaml = plan.to_yaml().map_err(|error| PlanError::Yaml(error.to_string()))?;
         let mut text = "# A session of the dashboard of `drydock up`. Times are those of the session; in `sim` all timeouts are those of\n\
              # production. Objects are as they were when the plan was saved. Replay: drydock run --plan FILE --stage sim\n"

@@ -10,10 +10,10 @@ use judge::object::{label, text};
 use judge::world::{WorldState, key};
 use parking_lot::Mutex;
 use record::{Place, Program, Recorder, RunRecord};
+use scenario::Step;
 use scenario::cloud::{CloudEvent, VmState};
 use scenario::kinds::Kind;
 use scenario::observation::{Observation, Seen};
-use scenario::{StageKind, Step};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -21,6 +21,7 @@ use crate::entity::{self, Entity, EntityKind, Pods, vm_id};
 use crate::faults::{self, Act, Fault, Fleet, Member};
 use crate::feed::{Changes, Feed};
 use crate::session::{self, PlanError, Session};
+use crate::settings::Settings;
 
 /// With more nodes, the timeline has no rows for nodes and pods: only the topology shows them.
 const MOST_RECORDED_NODES: usize = 500;
@@ -30,21 +31,6 @@ const MOST_RECORDED: u64 = 200_000;
 const MOST_EVENTS: usize = 20;
 /// The label of a machine with the name of its deployment.
 const POOL_LABELS: [&str; 1] = ["name"];
-
-/// What the page says about the world.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Its stage.
-    pub stage: StageKind,
-    /// Its seed.
-    pub seed: u64,
-    /// The version of the program.
-    pub version: String,
-    /// The command that started it.
-    pub command: String,
-    /// The begins of the names of faults that it cannot have.
-    pub without: Vec<&'static str>,
-}
 
 /// The model.
 #[derive(Debug)]
@@ -63,6 +49,21 @@ pub struct LiveWorld {
     session: Session,
     next_fault: u64,
     changed: watch::Sender<u64>,
+}
+
+/// A timeline.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    recorder: Recorder,
+    since: Timestamp,
+    session: record::Session,
+}
+
+impl Timeline {
+    /// Its record, which ends now.
+    pub fn record(self, now: Timestamp) -> RunRecord {
+        self.recorder.so_far(now.max(self.since), self.session)
+    }
 }
 
 /// The model, shared by the watches and the server.
@@ -266,27 +267,31 @@ impl LiveWorld {
         self.feed.after(number)
     }
 
-    /// The record of the timeline so far.
-    pub fn record(&self, now: Timestamp) -> RunRecord {
-        let session = record::Session {
-            place: Place {
-                scenario: session::NAME.to_owned(),
-                about: String::new(),
-                stage: self.settings.stage,
-                target: None,
-                seed: self.settings.seed,
-                mutant: None,
-                controller: None,
+    /// The timeline so far, to be made a record without holding up the watches.
+    pub fn timeline(&self) -> Timeline {
+        Timeline {
+            recorder: self.recorder.clone(),
+            since: self.recording_since,
+            session: record::Session {
+                place: Place {
+                    scenario: session::NAME.to_owned(),
+                    about: String::new(),
+                    stage: self.settings.stage,
+                    target: None,
+                    seed: self.settings.seed,
+                    mutant: None,
+                    controller: None,
+                },
+                // The page asks for the plan when a user saves it.
+                plan: String::new(),
+                sentence: format!("The world is up since {}.", self.started),
+                replay: self.settings.command.clone(),
+                program: Program {
+                    version: self.settings.version.clone(),
+                    commit: None,
+                },
             },
-            plan: self.plan().unwrap_or_default(),
-            sentence: format!("The world is up since {}.", self.started),
-            replay: self.settings.command.clone(),
-            program: Program {
-                version: self.settings.version.clone(),
-                commit: None,
-            },
-        };
-        self.recorder.so_far(now.max(self.recording_since), session)
+        }
     }
 
     /// The session as a plan in YAML.
@@ -294,7 +299,7 @@ impl LiveWorld {
     /// # Errors
     /// See [`PlanError`].
     pub fn plan(&self) -> Result<String, PlanError> {
-        self.session.yaml(&self.state, self.started, self.settings.seed)
+        self.session.yaml(&self.state, self.started, &self.settings)
     }
 
     /// What faults can act on.

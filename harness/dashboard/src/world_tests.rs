@@ -1,5 +1,5 @@
 use scenario::cloud::Vm;
-use scenario::kinds;
+use scenario::{StageKind, kinds};
 
 use super::*;
 use crate::faults::{FaultRequest, decide};
@@ -10,6 +10,7 @@ fn world() -> LiveWorld {
         seed: 1,
         version: "0".to_owned(),
         command: "drydock up".to_owned(),
+        cloud: scenario::Cloud::default(),
         without: Vec::new(),
     };
     LiveWorld::new(at(0), settings)
@@ -155,7 +156,7 @@ fn the_record_has_the_timeline_and_the_fault() {
     let plan = decide(&request, &world.fleet(), 1).unwrap();
     world.performed(at(10), &plan.begin, None);
     world.observe(at(11), vm("vm-1", "m-1", VmState::Stopped));
-    let record = world.record(at(20));
+    let record = world.timeline().record(at(20));
     let summaries: Vec<&str> = record.points.iter().map(|point| point.summary.as_str()).collect();
     assert!(
         summaries.iter().any(|text| text.contains("kill the VM of m-1")),
@@ -215,6 +216,6 @@ fn a_long_session_keeps_its_memory() {
         };
         world.observe(at(second), vm("vm-1", "m-1", state));
     }
-    let record = world.record(at(count));
+    let record = world.timeline().record(at(count));
     assert!(record.points.len() < 100, "{}", record.points.len());
 }

@@ -327,7 +327,7 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
         return Err(Stop::Usage(plane.trouble().await));
     }
     let without_controller = plan.controller == Controller::None;
-    let seed = plan.seed;
+    let (seed, cloud) = (plan.seed, plan.cloud.clone());
     let mut stage = ProcessStage::start(Planes::one(plane), plan).await?;
     print_up(stage.kubeconfig());
     if without_controller {
@@ -348,7 +348,7 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
         stage.cloud_address(),
         stage.folder().display()
     );
-    let mut dashboard = options.dashboard.start(kind, seed, &stage).await?;
+    let mut dashboard = options.dashboard.start(kind, seed, cloud, &stage).await?;
     if let Some(dashboard) = &dashboard {
         say!("The dashboard is at {}", dashboard.url);
     }

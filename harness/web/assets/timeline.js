@@ -11,8 +11,9 @@ import { list } from "./list.js";
 import { detail } from "./detail.js";
 import { keys } from "./keys.js";
 
-/** The time between two requests for the record, in milliseconds. */
+/** The time between two requests for the record, in milliseconds; at least this many times as long as one takes. */
 const PERIOD = 1000;
+const SHARE = 4;
 
 /**
  * The search and the buttons of the timeline.
@@ -53,6 +54,7 @@ export async function timeline(colors) {
       return;
     }
     waiting = true;
+    const begin = performance.now();
     try {
       if (!document.hidden) state.replace(await load());
     } catch {
@@ -64,7 +66,7 @@ export async function timeline(colors) {
         again = false;
         void refresh();
       }
-    }, PERIOD);
+    }, Math.max(PERIOD, SHARE * (performance.now() - begin)));
   }
   document.addEventListener("visibilitychange", () => void refresh());
   return () => void refresh();

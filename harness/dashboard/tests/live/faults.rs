@@ -45,7 +45,7 @@ fn a_fault_with_a_time_ends_by_itself_and_has_a_window_in_the_lanes() {
         .wait("document.getElementById('list').textContent.includes('partition the kubelet of m-1')");
     live.page
         .wait("document.getElementById('list').textContent.includes('reconnect the kubelet of m-1')");
-    let record = live.world.lock().record(clock::Clock::wall().now());
+    let record = live.world.lock().timeline().record(clock::Clock::wall().now());
     let window = record
         .spans
         .iter()

@@ -144,6 +144,7 @@ impl Live {
             seed: 1,
             version: "0.1.0".to_owned(),
             command: "drydock up".to_owned(),
+            cloud: scenario::Cloud::default(),
             without: Vec::new(),
         };
         let mut model = LiveWorld::new(Clock::wall().now(), settings);

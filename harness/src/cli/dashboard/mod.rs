@@ -10,7 +10,7 @@ use clock::Clock;
 use dashboard::server::Dashboard;
 use dashboard::{LiveWorld, Settings, Shared};
 use parking_lot::Mutex;
-use scenario::StageKind;
+use scenario::{Cloud, StageKind};
 use stage::Stage;
 use stage::processes::ProcessStage;
 use tokio::sync::mpsc;
@@ -65,18 +65,22 @@ impl DashboardFlags {
         &self,
         kind: StageKind,
         seed: u64,
+        mut cloud: Cloud,
         stage: &ProcessStage,
     ) -> Result<Option<Running>, Stop> {
         if self.no_dashboard {
             return Ok(None);
         }
         let clock = Clock::wall();
+        // A replay in virtual time has production's durations, and VMs that boot later would be hit in another state.
+        cloud.boot_delay = cloud.boot_delay.value(stage.timeouts()).into();
         let api_faults = stage.api_faults();
         let settings = Settings {
             stage: kind,
             seed,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: format!("drydock up --stage {kind} --seed {seed}"),
+            cloud,
             without: match api_faults {
                 Some(_) => vec![NOT_DIRECT],
                 None => vec![NOT_DIRECT, OF_EMBEDDED],
