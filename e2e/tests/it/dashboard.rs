@@ -90,10 +90,12 @@ async fn a_fault_of_the_dashboard_is_seen_in_the_lanes_and_replays_in_sim() {
             .iter()
             .any(|point| point["summary"].as_str().unwrap().contains(text))
     };
+    // The VM runs again before its node would be Unknown: timeouts are those of production there.
     assert!(
-        has("kill the VM of m-1") && has("running -> stopped") && has("Ready True -> Unknown"),
+        has("kill the VM of m-1") && has("running -> stopped") && has("stopped -> running"),
         "{points:#?}"
     );
+    assert_eq!(record["meta"]["verdict"]["passed"], true);
 }
 
 #[tokio::test]
