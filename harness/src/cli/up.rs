@@ -10,6 +10,7 @@ use scenario::{DurationExpression, StageKind, Timeouts};
 use stage::kind::Cluster;
 use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
+use stage::restarts::Restarts;
 use stage::role::Role;
 
 use super::dashboard::{self, DashboardFlags};
@@ -364,14 +365,15 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
         std::future::pending().await
     };
     tokio::pin!(settle);
+    let mut restarts = Restarts::default();
     loop {
         let request = tokio::select! {
             biased;
-            reason = stage.keep_running(|exit| say!("{exit}")) => return Err(Stop::Usage(reason)),
+            reason = stage.keep_running(&mut restarts, |exit| say!("{exit}")) => return Err(Stop::Usage(reason)),
             never = &mut settle => return never,
             request = dashboard::next_process(&mut dashboard) => request,
         };
-        dashboard::perform(&mut stage, request).await;
+        dashboard::perform(&mut stage, &mut restarts, request).await;
     }
 }
 

@@ -32,7 +32,6 @@ use super::gated::{self, Gated};
 use super::plane::{PlaneError, Planes, client_of, private_file};
 use super::ports::PortError;
 use super::replicas::{Recipe, Replicas};
-use super::restarts::Restarts;
 use super::setup::{self, Kubeconfigs, NO_TARGET};
 use super::supervised::narrate_processes;
 use super::{CLASS_KINDS, Stage, StageError, names_of_drivers, names_of_mcm};
@@ -179,7 +178,6 @@ pub struct ProcessStage {
     /// The example remediation controller.
     remediation: Option<Running>,
     disturbed: bool,
-    pub(super) restarts: Restarts,
     schedule: schedule::Log,
     scheduled: JoinSet<String>,
     cloud_address: String,
@@ -249,7 +247,6 @@ impl ProcessStage {
             drivers,
             remediation,
             disturbed,
-            restarts: Restarts::default(),
             schedule,
             scheduled,
             cloud_address,
@@ -382,11 +379,7 @@ impl Stage for ProcessStage {
             Process::Drivers if action == ProcessAction::KillLeader => Err(StageError::NoLeader(process)),
             Process::Drivers => self.drivers.perform(action, client, namespace).await,
             Process::Controllers => Err(StageError::NoProcess(process)),
-        }?;
-        if matches!(action, ProcessAction::Start | ProcessAction::Restart) {
-            self.restarts.started(process, self.clock.now());
         }
-        Ok(())
     }
 
     fn fault(&self, _: &str, _: &str) {}

@@ -54,11 +54,11 @@ impl Backoff {
 
 /// The restarts of all processes of a stage.
 #[derive(Debug, Default)]
-pub(super) struct Restarts(BTreeMap<Process, Backoff>);
+pub struct Restarts(BTreeMap<Process, Backoff>);
 
 impl Restarts {
     /// A process was started.
-    pub(super) fn started(&mut self, process: Process, now: Timestamp) {
+    pub fn started(&mut self, process: Process, now: Timestamp) {
         self.0.entry(process).or_default().started(now);
     }
 
@@ -83,9 +83,9 @@ impl Restarts {
 
 impl ProcessStage {
     /// Restarts fakecloud and the controller whenever they exit, and passes each exit to `report`. Returns, with the
-    /// reason, only when the control plane ends, or a controller whose requests pass gates. After it was dropped, another
-    /// call continues.
-    pub async fn keep_running(&mut self, report: impl Fn(&str)) -> String {
+    /// reason, only when the control plane ends, or a controller whose requests pass gates. If it is dropped, another call with
+    /// the same `restarts` continues.
+    pub async fn keep_running(&mut self, restarts: &mut Restarts, report: impl Fn(&str)) -> String {
         let clock = self.clock().clone();
         loop {
             let (exited, how) = tokio::select! {
@@ -93,8 +93,11 @@ impl ProcessStage {
                 reason = self.planes.trouble() => return reason,
                 ended = self.fakecloud.ended() => (Process::Fakecloud, ended.to_string()),
                 how = self.mcm.ended() => (Process::Mcm, how),
-                process = due(&self.restarts, &clock) => match self.start_again(process).await {
-                    Ok(()) => continue,
+                process = due(restarts, &clock) => match self.start_again(process).await {
+                    Ok(()) => {
+                        restarts.started(process, clock.now());
+                        continue;
+                    }
                     Err(error) => (process, error.to_string()),
                 },
             };
@@ -103,7 +106,7 @@ impl ProcessStage {
                 _ if self.mcm.remove_ended() => {}
                 _ => return how,
             }
-            report(&self.restarts.exited(exited, &how, clock.now()));
+            report(&restarts.exited(exited, &how, clock.now()));
         }
     }
 
@@ -159,7 +162,7 @@ mod tests {
     fn the_process_that_is_due_first_is_started_first() {
         let mut restarts = Restarts::default();
         restarts.exited(Process::Mcm, "mcm ended", at(0));
-        restarts.started(Process::Mcm, at(0));
+        restarts.0.entry(Process::Mcm).or_default().started(at(0));
         assert_eq!(
             restarts.exited(Process::Mcm, "mcm ended", at(1)),
             "mcm ended; restarting it in 10 s"

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use scenario::{Cloud, StageKind};
 use stage::Stage;
 use stage::processes::ProcessStage;
+use stage::restarts::Restarts;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -139,8 +140,12 @@ pub(super) async fn next_process(running: &mut Option<Running>) -> ProcessReques
 }
 
 /// Performs a step on a process, and tells the dashboard the result.
-pub(super) async fn perform(stage: &mut ProcessStage, request: ProcessRequest) {
+pub(super) async fn perform(stage: &mut ProcessStage, restarts: &mut Restarts, request: ProcessRequest) {
     let done = stage.process(request.process, request.action).await;
+    // The dashboard only restarts processes: one whose restart was due runs now.
+    if done.is_ok() {
+        restarts.started(request.process, stage.clock().now());
+    }
     // The page may be gone.
     let _ = request.done.send(done.map_err(|error| error.to_string()));
 }
