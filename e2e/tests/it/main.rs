@@ -9,6 +9,7 @@ mod apiserver;
 mod campaigns;
 mod command_line;
 mod crashes;
+mod dashboard;
 mod demo;
 mod determinism;
 mod documents;

@@ -63,6 +63,11 @@ impl Up {
         self.rest_of_line("logs are in ").into()
     }
 
+    /// The address of the dashboard, with its secret.
+    pub fn dashboard(&self) -> &str {
+        self.rest_of_line("The dashboard is at ")
+    }
+
     fn rest_of_line(&self, start: &str) -> &str {
         self.printed.split(start).nth(1).unwrap().lines().next().unwrap()
     }

@@ -23,7 +23,7 @@ pub use self::model::{
     Micros, Place, Point, RunRecord, Span, SpanClass, TraceHash, Verb, Verdict,
 };
 pub use self::read::{MOST_BYTES, ReadError, check_size, read};
-pub use self::recorder::{Program, Recorder, StageEvent, StageEventKind, Window};
+pub use self::recorder::{Program, Recorder, Session, StageEvent, StageEventKind, Window};
 pub use self::redact::{is_copy, without_secrets};
 
 /// The name of the file with a record.

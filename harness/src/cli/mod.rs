@@ -7,6 +7,7 @@ mod availability;
 mod chaos;
 mod completion;
 mod crash;
+mod dashboard;
 mod data_folder;
 mod demo;
 mod diff;

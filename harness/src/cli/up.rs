@@ -10,8 +10,10 @@ use scenario::{DurationExpression, StageKind, Timeouts};
 use stage::kind::Cluster;
 use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
+use stage::restarts::Restarts;
 use stage::role::Role;
 
+use super::dashboard::{self, DashboardFlags};
 use super::data_folder::DataFolder;
 use super::example::creates_machine;
 use super::output::{inform, say};
@@ -30,7 +32,7 @@ const MANY: u32 = 100;
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  drydock up\n  drydock up --nodes 1000 --pods-per-node 10\n  drydock up --without mcm --port 6443\n  drydock up --data play\n  drydock up --stage kind --cluster play"
+    after_help = "Examples:\n  drydock up\n  drydock up --nodes 1000 --pods-per-node 10\n  drydock up --without mcm --port 6443\n  drydock up --data play\n  drydock up --buttons\n  drydock up --stage kind --cluster play"
 )]
 pub(super) struct Up {
     /// The kind of control plane
@@ -72,6 +74,9 @@ pub(super) struct Up {
     population: Population,
 
     #[command(flatten)]
+    dashboard: DashboardFlags,
+
+    #[command(flatten)]
     on: StageArguments,
 }
 
@@ -91,6 +96,7 @@ struct PlaneOptions {
     data: DataFolder,
     controllers: BTreeSet<Name>,
     services: ServiceAddresses,
+    dashboard: DashboardFlags,
 }
 
 impl Up {
@@ -135,6 +141,12 @@ impl Up {
                 self.stage
             )));
         }
+        if self.dashboard.is_given() && (alone || self.stage == StageKind::Kind) {
+            return Err(Stop::Usage(
+                "--buttons and --dashboard-port are for --stage embedded and envtest with fakecloud: the dashboard shows its VMs"
+                    .to_owned(),
+            ));
+        }
         if self.stage == StageKind::Kind {
             if controller != Controller::Mcm {
                 return Err(Stop::Usage(
@@ -165,6 +177,7 @@ impl Up {
             data: self.data,
             controllers,
             services: self.services,
+            dashboard: self.dashboard,
         };
         availability::check([stage])?;
         block_on(async {
@@ -284,8 +297,8 @@ fn print_error(settled: Result<(), Stop>) {
 }
 
 /// Runs until the control plane ends. Programs that exit are restarted.
-async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: bool, population: Population) -> Ended {
-    let mut plane = match stage {
+async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool, population: Population) -> Ended {
+    let mut plane = match kind {
         StageKind::Embedded => {
             let plane = embedded::ControlPlane::start(embedded::Options {
                 port: options.port,
@@ -303,7 +316,7 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
         }
         StageKind::Sim | StageKind::Kubeconfig | StageKind::Kind => {
             return Err(Stop::Usage(format!(
-                "drydock up starts its own cluster, on stage embedded, envtest or kind; stage {stage} is for drydock run"
+                "drydock up starts its own cluster, on stage embedded, envtest or kind; stage {kind} is for drydock run"
             )));
         }
     };
@@ -315,6 +328,7 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
         return Err(Stop::Usage(plane.trouble().await));
     }
     let without_controller = plan.controller == Controller::None;
+    let (seed, cloud) = (plan.seed, plan.cloud.clone());
     let mut stage = ProcessStage::start(Planes::one(plane), plan).await?;
     print_up(stage.kubeconfig());
     if without_controller {
@@ -335,6 +349,10 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
         stage.cloud_address(),
         stage.folder().display()
     );
+    let mut dashboard = options.dashboard.start(kind, seed, cloud, &stage).await?;
+    if let Some(dashboard) = &dashboard {
+        say!("The dashboard is at {}", dashboard.url);
+    }
     let world = World {
         cloud: format!("grpc://{}", stage.cloud_address()),
         tls: None,
@@ -346,10 +364,16 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
         say!("{end}");
         std::future::pending().await
     };
-    tokio::select! {
-        biased;
-        reason = stage.keep_running(|exit| say!("{exit}")) => Err(Stop::Usage(reason)),
-        never = settle => never,
+    tokio::pin!(settle);
+    let mut restarts = Restarts::default();
+    loop {
+        let request = tokio::select! {
+            biased;
+            reason = stage.keep_running(&mut restarts, |exit| say!("{exit}")) => return Err(Stop::Usage(reason)),
+            never = &mut settle => return never,
+            request = dashboard::next_process(&mut dashboard) => request,
+        };
+        dashboard::perform(&mut stage, &mut restarts, request).await;
     }
 }
 

@@ -30,7 +30,7 @@ pub mod processes;
 mod proxy;
 mod pulses;
 mod replicas;
-mod restarts;
+pub mod restarts;
 pub mod result;
 pub mod role;
 pub mod run_folder;

@@ -54,9 +54,14 @@ impl Backoff {
 
 /// The restarts of all processes of a stage.
 #[derive(Debug, Default)]
-struct Restarts(BTreeMap<Process, Backoff>);
+pub struct Restarts(BTreeMap<Process, Backoff>);
 
 impl Restarts {
+    /// A process was started.
+    pub fn started(&mut self, process: Process, now: Timestamp) {
+        self.0.entry(process).or_default().started(now);
+    }
+
     /// Notes the exit, and returns the line to report.
     fn exited(&mut self, process: Process, how: &str, now: Timestamp) -> String {
         let wait = self.0.entry(process).or_default().exited(now);
@@ -78,19 +83,19 @@ impl Restarts {
 
 impl ProcessStage {
     /// Restarts fakecloud and the controller whenever they exit, and passes each exit to `report`. Returns, with the
-    /// reason, only when the control plane ends, or a controller whose requests pass gates.
-    pub async fn keep_running(&mut self, report: impl Fn(&str)) -> String {
+    /// reason, only when the control plane ends, or a controller whose requests pass gates. If it is dropped, another call with
+    /// the same `restarts` continues.
+    pub async fn keep_running(&mut self, restarts: &mut Restarts, report: impl Fn(&str)) -> String {
         let clock = self.clock().clone();
-        let mut restarts = Restarts::default();
         loop {
             let (exited, how) = tokio::select! {
                 biased;
                 reason = self.planes.trouble() => return reason,
                 ended = self.fakecloud.ended() => (Process::Fakecloud, ended.to_string()),
                 how = self.mcm.ended() => (Process::Mcm, how),
-                process = due(&restarts, &clock) => match self.start_again(process).await {
+                process = due(restarts, &clock) => match self.start_again(process).await {
                     Ok(()) => {
-                        restarts.0.entry(process).or_default().started(clock.now());
+                        restarts.started(process, clock.now());
                         continue;
                     }
                     Err(error) => (process, error.to_string()),

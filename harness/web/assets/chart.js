@@ -1,6 +1,6 @@
 // Charts of numbers over time, on the time axis of the timeline.
 
-import { byId, element, prepared } from "./dom.js";
+import { byId, element, fill, prepared } from "./dom.js";
 import { drawFaults, drawFolds } from "./draw.js";
 
 /** The space to the left of the time axis: the width of the labels of the timeline. */
@@ -53,14 +53,31 @@ export function axisPart(x, width) {
  * @returns {() => void} draws them
  */
 export function charts(state, colors) {
-  const parent = byId("charts");
+  let { record } = state.index;
+  let drawings = figures(state, colors);
+  return () => {
+    if (record !== state.index.record) {
+      record = state.index.record;
+      drawings = figures(state, colors);
+    }
+    drawings.forEach((draw) => draw());
+  };
+}
+
+/**
+ * A figure for each chart of the record.
+ * @param {import("./state.js").State} state
+ * @param {import("./palette.js").Colors} colors
+ * @returns {(() => void)[]} draws them
+ */
+function figures(state, colors) {
   /** @type {Map<string, any[]>} */
   const byChart = new Map();
   for (const counter of state.index.record.counters) {
     if (!byChart.has(counter.chart)) byChart.set(counter.chart, []);
     byChart.get(counter.chart).push(counter);
   }
-  const drawings = [...byChart].map(([name, counters]) => {
+  const made = [...byChart].map(([name, counters]) => {
     const shown = counters.slice(0, DASHES.length);
     const keys = shown.map((counter, number) => {
       const key = element("span", { class: "key" }, counter.name);
@@ -70,11 +87,12 @@ export function charts(state, colors) {
       return key;
     });
     const canvas = element("canvas", { height: CHART_HEIGHT });
-    const most = Math.max(1, ...shown.flatMap((counter) => counter.steps.map((step) => step.value)));
-    parent.append(element("figure", {}, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys), canvas));
-    return () => drawChart(canvas, shown, most, state, colors);
+    const most = shown.flatMap((counter) => counter.steps).reduce((highest, step) => Math.max(highest, step.value), 1);
+    const figure = element("figure", {}, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys), canvas);
+    return { figure, draw: () => drawChart(canvas, shown, most, state, colors) };
   });
-  return () => drawings.forEach((draw) => draw());
+  fill(byId("charts"), ...made.map((one) => one.figure));
+  return made.map((one) => one.draw);
 }
 
 /**

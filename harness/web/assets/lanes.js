@@ -34,14 +34,16 @@ export function lanes(state, colors) {
   scroll.append(spacer);
   let layout = laidOut(index, state.pods);
   let withPods = state.pods;
+  let { record } = index;
   /** @type {{x: number, y: number, point: import("./record.js").Point}[]} */
   let drawn = [];
   /** @type {number | null} the selected event to whose row the timeline was scrolled */
   let revealed = null;
 
   function draw() {
-    if (withPods !== state.pods) {
+    if (withPods !== state.pods || record !== index.record) {
       withPods = state.pods;
+      record = index.record;
       layout = laidOut(index, withPods);
     }
     const full = layout.height + AXIS;

@@ -46,7 +46,10 @@ export function list(state) {
 
   function draw() {
     const { visible } = state;
+    // The list of a session that goes on shows its end, until somebody scrolls back.
+    const atEnd = state.follows && box.scrollTop + box.clientHeight >= inner.offsetHeight - ROW;
     inner.style.height = `${visible.length * ROW}px`;
+    if (atEnd) box.scrollTop = box.scrollHeight;
     if (state.selected !== shownSelection) {
       shownSelection = state.selected;
       reveal(visible.findIndex((point) => point.number === state.selected));

@@ -14,15 +14,20 @@
  *   lastAt: (actor: string, time: number) => Point | undefined}} Index
  */
 
+/** The newest version of the format that the page shows. */
+const NEWEST_VERSION = 1;
+
 /**
- * Decodes gzip in Base64.
+ * Decodes a record: gzip in Base64.
  * @param {string} text
  * @returns {Promise<any>}
  */
 export async function decode(text) {
   const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+  const record = JSON.parse(await new Response(stream).text());
+  if (!(record.version <= NEWEST_VERSION)) throw new Error(`The record has version ${record.version}, and this page shows up to ${NEWEST_VERSION}`);
+  return record;
 }
 
 /**

@@ -1,6 +1,7 @@
 // What the page shows: the time range, the selected event, the search. Kept in the fragment of the URL, so that every view
 // has a link.
 
+import { indexed } from "./record.js";
 import { Scale } from "./scale.js";
 import { matches, parsed } from "./query.js";
 
@@ -19,6 +20,8 @@ export class State {
     /** @type {number | null} */
     this.selected = null;
     this.pods = false;
+    /** Whether the record grows. */
+    this.follows = false;
     /** @type {(() => void)[]} */
     this.listeners = [];
     this.rescale();
@@ -29,6 +32,19 @@ export class State {
     this.scale = new Scale(this.index, this.folded);
     /** The place of each event, in the order of the events. */
     this.places = Float64Array.from(this.index.points, (point) => this.scale.placeOf(point));
+  }
+
+  /**
+   * Continues with a newer record of the same session. The visible part keeps its times; if it reached the end, it still does.
+   * @param {any} record
+   */
+  replace(record) {
+    const [from, to] = [this.scale.time(this.from), this.scale.time(this.to)];
+    const atEnd = this.to > 1 - SMALLEST;
+    Object.assign(this.index, indexed(record));
+    this.rescale();
+    this.searched = undefined;
+    this.show(this.from > SMALLEST ? this.scale.place(from) : 0, atEnd ? 1 : this.scale.place(to));
   }
 
   /** Computes the events in the time range that match the search. */
@@ -152,6 +168,8 @@ export class State {
     const isRange = from >= 0 && to <= 1 && from < to;
     [this.from, this.to] = isRange ? [from, to] : [0, 1];
     const number = Number(parts.get("e"));
-    this.select(this.index.byNumber.has(number) ? number : null);
+    // The event may be outside the range: a link shows both as they were.
+    this.selected = this.index.byNumber.has(number) ? number : null;
+    this.changed();
   }
 }

@@ -1,11 +1,15 @@
-//! The HTML report of a run: one file that opens without a server and requests nothing.
+//! The HTML report of a run, one file that opens without a server and requests nothing, and the page of the dashboard, which
+//! a server serves.
 //!
-//! `assets/` has the page: a shell, a style sheet and small modules, which are ES modules with JSDoc types. [`page`] puts
-//! them and a record into one file. This crate knows the format of a record, and nothing of how it was made.
+//! `assets/` has the pages: shells, style sheets and small modules, which are ES modules with JSDoc types. [`page`] puts
+//! them and a record into one file; [`live_page`] and [`asset`] are the dashboard's files. This crate knows the format of a
+//! record, and nothing of how it was made.
 
 mod escape;
+mod live;
 mod page;
 mod script;
 mod table;
 
+pub use self::live::{Asset, asset, live_page};
 pub use self::page::page;

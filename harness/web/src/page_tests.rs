@@ -5,7 +5,8 @@ use flate2::read::GzDecoder;
 use regex::Regex;
 
 use super::*;
-use crate::script::MODULES;
+use crate::live::LIVE_SHELL;
+use crate::script::{LIVE_MODULES, MODULES};
 
 /// A name that does harm in a page that takes it for HTML.
 const EVIL: &str = "</script><img src=x onerror=alert(1)>{{data}}";
@@ -55,7 +56,7 @@ fn texts_of_a_record_cannot_become_elements() {
 /// The modules create elements only with text nodes.
 #[test]
 fn no_module_parses_html() {
-    for module in MODULES {
+    for module in MODULES.iter().chain(LIVE_MODULES) {
         for word in [
             "innerHTML",
             "outerHTML",
@@ -80,10 +81,23 @@ fn no_asset_refers_to_another_host() {
     }
 }
 
+/// A dashboard requests its own server, by paths without a host.
+#[test]
+fn no_asset_of_the_dashboard_refers_to_another_host() {
+    let url = Regex::new(r#"(?i:https?:)?//[a-z0-9-]+\.[a-z]|url\(|@import|XMLHttpRequest|WebSocket"#).unwrap();
+    let modules = LIVE_MODULES.iter().map(|module| (module.name, module.text));
+    let style = crate::asset("live.css").unwrap().text;
+    for (name, text) in modules.chain([("live.html", LIVE_SHELL), ("live.css", style)]) {
+        let found = url.find(text);
+        assert!(found.is_none(), "{name}: {found:?}");
+    }
+}
+
 #[test]
 fn the_assets_have_at_most_150_kilobytes() {
-    let modules: usize = MODULES.iter().map(|module| module.text.len()).sum();
-    let all = modules + SHELL.len() + STYLE.len();
+    let modules = MODULES.iter().chain(LIVE_MODULES).map(|module| module.text.len());
+    let shells = [SHELL, STYLE, LIVE_SHELL, crate::asset("live.css").unwrap().text];
+    let all = modules.sum::<usize>() + shells.iter().map(|text| text.len()).sum::<usize>();
     assert!(all <= 150_000, "{all} bytes");
 }
 

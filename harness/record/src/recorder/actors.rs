@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::model::{Actor, ActorKind};
 
 /// All actors so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Actors {
     list: Vec<Actor>,
     by_id: BTreeMap<String, usize>,

@@ -11,7 +11,7 @@ use crate::draft::Interest;
 use crate::model::{Check, CheckKind, CheckState, Verb};
 
 /// All checks so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Checks {
     pub(super) invariants: Vec<Check>,
     /// By the number of the step.

@@ -12,7 +12,7 @@ use crate::draft::Interest;
 use crate::model::{Micros, SpanClass, Verb};
 
 /// The rules that can have an effect.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Windows {
     /// The maximum number of effects, and the number so far, by rule.
     rules: BTreeMap<String, (Option<u64>, u64)>,

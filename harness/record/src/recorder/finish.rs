@@ -144,7 +144,7 @@ impl Recorder {
 
 /// Sorts events by time, and those of one time by the trace: an observer receives events of several watches in another
 /// order than they happened. Events that are not in the trace stay behind everything that was recorded before them.
-fn sort(points: &mut [Draft]) {
+pub(super) fn sort(points: &mut [Draft]) {
     points.sort_by_key(|draft| (draft.point.at, draft.id));
     let mut latest = (Micros(0), 0);
     let mut orders: BTreeMap<u64, u64> = BTreeMap::new();
@@ -175,7 +175,7 @@ fn place(job: &Job, result: &RunResult) -> Place {
 }
 
 /// The points with numbers instead of ids.
-fn numbered(drafts: Vec<Draft>, numbers: &BTreeMap<u64, u32>) -> Vec<Point> {
+pub(super) fn numbered(drafts: Vec<Draft>, numbers: &BTreeMap<u64, u32>) -> Vec<Point> {
     let number = |id: Option<u64>| id.and_then(|id| numbers.get(&id).copied());
     // Whether the object is known completely after a write, by the id of the write.
     let mut incomplete: BTreeMap<u64, bool> = BTreeMap::new();

@@ -9,6 +9,7 @@ mod faults;
 mod finish;
 mod objects;
 mod processes;
+mod session;
 mod spans;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use self::checks::Checks;
 use self::faults::Windows;
 pub use self::finish::Program;
 pub use self::processes::{StageEvent, StageEventKind, Window};
+pub use self::session::Session;
 use self::spans::Spans;
 use crate::draft::{Draft, Interest, ObjectKey};
 use crate::limits::{self, MOST_POINTS};
@@ -34,7 +36,7 @@ const SCENARIO: &str = "scenario";
 const CLOUD: &str = "cloud";
 
 /// Collects the record of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Recorder {
     started: Timestamp,
     /// The current step, from 1; 0: before the first one.

@@ -14,7 +14,7 @@ pub(crate) struct DraftSpan {
 }
 
 /// All spans so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Spans {
     list: Vec<DraftSpan>,
     open: BTreeMap<(String, SpanClass), usize>,

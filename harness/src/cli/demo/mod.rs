@@ -18,6 +18,7 @@ use scenario::{StageKind, Timeouts};
 use serde_json::json;
 use stage::plane::{Plane, Planes, embedded};
 use stage::processes::{Plan, ProcessStage};
+use stage::restarts::Restarts;
 use stage::role::Role;
 
 use self::machines::{Machine, Machines, until};
@@ -78,9 +79,10 @@ async fn perform(seed: u64) -> Ended {
         "A control plane, a fake cloud and mcm are ready after {}.",
         short(between(from, ready))
     );
+    let mut restarts = Restarts::default();
     let ended = tokio::select! {
         biased;
-        reason = stage.keep_running(|exit| say!("{exit}")) => Err(Stop::Usage(reason)),
+        reason = stage.keep_running(&mut restarts, |exit| say!("{exit}")) => Err(Stop::Usage(reason)),
         ended = tell(&world, &clock, ready) => ended,
     };
     stage.end().await;

@@ -1,0 +1,147 @@
+//! The dashboard of `drydock up`, in a browser. Skipped with a reason where no browser is installed, except in CI.
+
+use std::path::Path;
+
+use browser::Page;
+use kube::api::{Api, DynamicObject, PostParams};
+use scenario::{fixtures, kinds};
+use serde_json::Value;
+use stage::kind_api::KindApi;
+
+use crate::drydock::{drydock, drydock_program, holds_secret, printed};
+use crate::up::Up;
+
+/// A page of the dashboard of a world.
+fn opened(up: &Up) -> Option<Page> {
+    let page = browser::shared()?.page();
+    page.open_url(up.dashboard());
+    page.wait("document.getElementById('connection').textContent === 'live'");
+    Some(page)
+}
+
+/// Creates a machine with its class and Secret.
+async fn create_machine(up: &Up, name: &str) {
+    let client = crate::drydock::client(&up.kubeconfig()).await;
+    let objects = [
+        fixtures::secret("default"),
+        fixtures::class("default"),
+        fixtures::machine(name, "default"),
+    ];
+    for object in objects {
+        let kind = kinds::find(object["kind"].as_str().unwrap()).unwrap();
+        let api: Api<DynamicObject> = kind.api(&client, "default");
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+}
+
+/// Chooses a fault and its target, and injects it.
+fn inject(page: &Page, fault: &str, target: &str) {
+    page.eval(&format!(
+        "(() => {{ const set = (id, value) => {{ const of = document.getElementById(id); of.value = value; \
+         of.dispatchEvent(new Event('input')); of.dispatchEvent(new Event('change')); }}; \
+         set('fault', {fault:?}); set('fault-targets', {target:?}); }})()"
+    ));
+    page.wait("document.getElementById('preview').textContent.includes('Hits 1 of 1') && !document.getElementById('inject').disabled");
+    page.click("#inject");
+    page.wait("document.getElementById('fault-result').textContent.startsWith('Injected')");
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_fault_of_the_dashboard_is_seen_in_the_lanes_and_replays_in_sim() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &["--buttons"]);
+    let Some(page) = opened(&up) else { return };
+    create_machine(&up, "m-1").await;
+    page.wait(
+        "drydock.world.tiles().some((tile) => tile.machine?.state === 'Running' && tile.node?.state === 'Ready')",
+    );
+    inject(&page, "vm.kill", "m-1");
+    // The order, what the cloud did, and what the controllers made of it.
+    for seen in ["kill the VM of m-1", "running -> stopped", "Ready True -> Unknown"] {
+        page.wait(&format!(
+            "document.getElementById('list').textContent.includes({seen:?})"
+        ));
+    }
+    page.wait("document.getElementById('problems').textContent.includes('m-1')");
+    inject(&page, "vm.start", "m-1");
+    page.wait("drydock.world.tiles()[0].vm?.state === 'running'");
+    let record = page.text("(async () => (await fetch('/api/record')).text())()");
+    assert!(!holds_secret(&record), "the record holds a secret");
+    let plan = page.text("(async () => (await fetch('/api/plan')).text())()");
+    assert!(!holds_secret(&plan), "the plan holds a secret");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+    up.end();
+
+    std::fs::write(folder.path().join("session.yaml"), &plan).unwrap();
+    let replayed = drydock(
+        folder.path(),
+        &["run", "--plan", "session.yaml", "--stage", "sim", "--record=records"],
+    );
+    assert!(replayed.status.success(), "{plan}\n{}", printed(&replayed));
+    let record = read(&folder.path().join("records/sim-session-1/run.drydock.json"));
+    let points = record["points"].as_array().unwrap();
+    let has = |text: &str| {
+        points
+            .iter()
+            .any(|point| point["summary"].as_str().unwrap().contains(text))
+    };
+    // The VM runs again before its node would be Unknown: timeouts are those of production there.
+    assert!(
+        has("kill the VM of m-1") && has("running -> stopped") && has("stopped -> running"),
+        "{points:#?}"
+    );
+    assert_eq!(record["meta"]["verdict"]["passed"], true);
+}
+
+#[tokio::test]
+async fn a_process_and_the_api_server_are_disturbed_from_the_dashboard() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &["--buttons"]);
+    let Some(page) = opened(&up) else { return };
+    let post = |body: &str| {
+        page.eval(&format!(
+            "(async () => {{ const answer = await fetch('/api/faults', {{ method: 'POST', headers: {{ 'x-drydock-request': '1' }}, body: {body:?} }}); return answer.status + ' ' + await answer.text(); }})()"
+        ))
+    };
+    let conflicts = post(r#"{"fault":"api.conflict"}"#);
+    assert!(conflicts.as_str().unwrap().starts_with("200"), "{conflicts}");
+    let rules = drydock(folder.path(), &["faults", "list", "-o", "yaml"]);
+    assert!(printed(&rules).contains("code: 409"), "{}", printed(&rules));
+    let restarted = post(r#"{"fault":"process.restart"}"#);
+    assert!(restarted.as_str().unwrap().starts_with("200"), "{restarted}");
+    page.wait("document.getElementById('list').textContent.includes('restart mcm')");
+    let pause = post(r#"{"fault":"pause.mcm","seconds":1}"#);
+    assert!(pause.as_str().unwrap().starts_with("422"), "{pause}");
+}
+
+#[test]
+fn a_world_without_a_dashboard_prints_no_address_and_a_used_port_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &["--no-dashboard"]);
+    assert!(!up.printed.contains("dashboard"), "{}", up.printed);
+    up.end();
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let refused = drydock_program()
+        .args(["up", "--dashboard-port", &port])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        printed(&refused).contains("choose another --dashboard-port"),
+        "{}",
+        printed(&refused)
+    );
+    let kind = drydock(folder.path(), &["up", "--stage", "kind", "--buttons"]);
+    assert!(
+        printed(&kind).contains("--buttons and --dashboard-port are for"),
+        "{}",
+        printed(&kind)
+    );
+}

@@ -1,0 +1,273 @@
+//! All faults, as data. A fault that is a rule or a step of a scenario is one here by a line.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What a fault acts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Needs {
+    /// Machines that have a VM.
+    Machines,
+    /// Zones of the cloud.
+    Zones,
+    /// Nothing: it acts on the world as a whole.
+    Nothing,
+}
+
+/// How a fault is performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// An action on a VM; `undo` ends it.
+    Vm { undo: Option<&'static str> },
+    /// An action on a kubelet; `undo` ends it, and `command` is its name for `drydock nodes break`.
+    Kubelet {
+        undo: Option<&'static str>,
+        command: &'static str,
+    },
+    /// A failure of a zone.
+    Zone,
+    /// An action on a process.
+    Process(&'static str),
+    /// A pause of a process.
+    Pause(&'static str),
+    /// A rule of the API server.
+    Api,
+    /// A rule of the cloud.
+    Cloud,
+}
+
+/// A fault.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fault {
+    /// Its name in requests, for example `vm.kill`.
+    pub name: &'static str,
+    /// The heading that it is listed under.
+    pub group: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// What it acts on.
+    pub needs: Needs,
+    /// Whether it lasts for a time that the user chooses.
+    pub lasts: bool,
+    /// Whether it needs a time.
+    pub must_end: bool,
+    #[serde(skip)]
+    pub(super) how: How,
+    /// The match and the action of its rule.
+    #[serde(skip)]
+    pub(super) rule: Value,
+}
+
+fn fault(name: &'static str, group: &'static str, title: &'static str, how: How) -> Fault {
+    let needs = match how {
+        How::Vm { .. } | How::Kubelet { .. } => Needs::Machines,
+        How::Zone => Needs::Zones,
+        How::Process(_) | How::Pause(_) | How::Api | How::Cloud => Needs::Nothing,
+    };
+    let lasts = match how {
+        How::Vm { undo } | How::Kubelet { undo, .. } => undo.is_some(),
+        How::Process(_) => false,
+        How::Zone | How::Pause(_) | How::Api | How::Cloud => true,
+    };
+    Fault {
+        name,
+        group,
+        title,
+        needs,
+        lasts,
+        must_end: matches!(how, How::Pause(_)),
+        how,
+        rule: Value::Null,
+    }
+}
+
+fn rule(name: &'static str, group: &'static str, title: &'static str, how: How, rule: Value) -> Fault {
+    Fault {
+        rule,
+        ..fault(name, group, title, how)
+    }
+}
+
+/// All faults, in the order in which they are listed.
+pub fn all() -> Vec<Fault> {
+    let mut faults = machines();
+    faults.extend(processes());
+    faults.extend(api());
+    faults.extend(cloud());
+    faults
+}
+
+fn machines() -> Vec<Fault> {
+    const VM: &str = "VMs";
+    const KUBELET: &str = "Kubelets";
+    const ZONE: &str = "Zones";
+    let vm = |name, title, undo| fault(name, VM, title, How::Vm { undo });
+    let kubelet = |name, title, undo, command| fault(name, KUBELET, title, How::Kubelet { undo, command });
+    vec![
+        vm("vm.kill", "Kill", Some("start")),
+        vm("vm.stop", "Stop", Some("start")),
+        vm("vm.start", "Start", None),
+        vm("vm.reboot", "Reboot", None),
+        vm("vm.hold", "Hold in its state", Some("release")),
+        vm("vm.release", "Release", None),
+        vm("vm.delete", "Delete in the cloud", None),
+        kubelet("kubelet.stop", "Stop", Some("start"), "stopped"),
+        kubelet("kubelet.start", "Start", None, ""),
+        kubelet(
+            "kubelet.partition",
+            "Cut off from the API server",
+            Some("reconnect"),
+            "partitioned",
+        ),
+        kubelet("kubelet.reconnect", "Connect again", None, ""),
+        kubelet("kubelet.fillDisk", "Fill the disk", Some("freeDisk"), "DiskPressure"),
+        kubelet("kubelet.freeDisk", "Free the disk", None, ""),
+        fault("zone.api", ZONE, "Calls fail", How::Zone),
+        fault("zone.compute", ZONE, "VMs stop", How::Zone),
+        fault("zone.both", ZONE, "Calls fail and VMs stop", How::Zone),
+    ]
+}
+
+fn processes() -> Vec<Fault> {
+    const GROUP: &str = "Processes";
+    vec![
+        fault("process.restart", GROUP, "Kill and start mcm", How::Process("mcm")),
+        fault("pause.mcm", GROUP, "Pause mcm", How::Pause("mcm")),
+        fault(
+            "cloud.restart",
+            GROUP,
+            "Kill and start fakecloud",
+            How::Process("fakecloud"),
+        ),
+    ]
+}
+
+/// The match of rules that hit only the machine controller.
+fn of_mcm() -> Value {
+    json!({ "client": "*:machine-controller-manager" })
+}
+
+fn api() -> Vec<Fault> {
+    const GROUP: &str = "API server, for mcm";
+    let api = |name, title, action: Value| {
+        rule(
+            name,
+            GROUP,
+            title,
+            How::Api,
+            json!({ "match": of_mcm(), "action": action }),
+        )
+    };
+    let conflict = json!({
+        "match": { "client": "*:machine-controller-manager", "verbs": ["update", "patch"] },
+        "action": { "fail": { "code": 409 } },
+    });
+    vec![
+        rule("api.conflict", GROUP, "Writes conflict (409)", How::Api, conflict),
+        api(
+            "api.tooManyRequests",
+            "Too many requests (429)",
+            json!({ "fail": { "code": 429 } }),
+        ),
+        api(
+            "api.internalError",
+            "Internal errors (500)",
+            json!({ "fail": { "code": 500 } }),
+        ),
+        api(
+            "api.unavailable",
+            "Unavailable (503)",
+            json!({ "fail": { "code": 503 } }),
+        ),
+        api("api.timeout", "Timeouts (504)", json!({ "fail": { "code": 504 } })),
+        api(
+            "api.slow",
+            "Requests take 2 s longer",
+            json!({ "delay": { "by": "2s" } }),
+        ),
+        api(
+            "api.lostResponses",
+            "Responses are lost",
+            json!({ "drop": { "at": "afterCommit" } }),
+        ),
+        api(
+            "api.lagWatch",
+            "Watches are 5 s behind",
+            json!({ "lagWatch": { "by": "5s" } }),
+        ),
+        api("api.freezeWatch", "Watches are silent", json!({ "freezeWatch": {} })),
+        api("api.truncateWatch", "Watches end", json!({ "truncateWatch": {} })),
+        api(
+            "api.refuse",
+            "Connections are refused",
+            json!({ "partition": { "how": "refuse" } }),
+        ),
+        api(
+            "api.hang",
+            "Connections hang",
+            json!({ "partition": { "how": "hang" } }),
+        ),
+    ]
+}
+
+fn cloud() -> Vec<Fault> {
+    const GROUP: &str = "Calls of the cloud";
+    let named =
+        |name, title, error: &str| rule(name, GROUP, title, How::Cloud, json!({ "action": { "error": error } }));
+    let of_call = |name, title, call: &str, action: Value| {
+        rule(
+            name,
+            GROUP,
+            title,
+            How::Cloud,
+            json!({ "match": { "call": call }, "action": action }),
+        )
+    };
+    vec![
+        named("cloud.quota", "The quota is used up", "quota"),
+        named("cloud.capacity", "The zone has no capacity", "capacity"),
+        named("cloud.throttled", "The rate limit is exceeded", "throttled"),
+        named(
+            "cloud.credentialsExpired",
+            "The credentials have expired",
+            "credentialsExpired",
+        ),
+        named("cloud.denied", "Permission is denied", "denied"),
+        named("cloud.outage", "The cloud's API is down", "outage"),
+        // The code comes from the request.
+        rule(
+            "cloud.code",
+            GROUP,
+            "A machine code",
+            How::Cloud,
+            json!({ "action": {} }),
+        ),
+        rule(
+            "cloud.slow",
+            GROUP,
+            "Replies take 1 to 10 s",
+            How::Cloud,
+            json!({ "action": { "latency": "1s-10s" } }),
+        ),
+        of_call(
+            "cloud.lostReply",
+            "Replies to creations are lost",
+            "createMachine",
+            json!({ "lostReply": true }),
+        ),
+        of_call(
+            "cloud.lateCreation",
+            "Creations take effect 30 s later",
+            "createMachine",
+            json!({ "effectDelay": "30s" }),
+        ),
+        of_call(
+            "cloud.stuckDeletion",
+            "Deletions do not end",
+            "deleteMachine",
+            json!({ "stuck": true }),
+        ),
+    ]
+}

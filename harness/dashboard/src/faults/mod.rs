@@ -1,0 +1,7 @@
+//! The faults that buttons inject: what they hit, for how long, the steps that perform them, and the same as a command line.
+
+mod catalogue;
+mod plan;
+
+pub use self::catalogue::{Fault, Needs, all};
+pub use self::plan::{Act, FaultError, FaultPlan, FaultRequest, Fleet, Member, decide};

@@ -1,0 +1,469 @@
+//! Decides what a request for a fault does, before anything happens: the same decision is the preview and the order.
+
+use std::time::Duration;
+
+use scenario::Step;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::catalogue::{Fault, How, Needs, all};
+
+/// The longest time of a fault.
+const LONGEST: u64 = 24 * 3600;
+/// The most names in a request.
+const MOST_TARGETS: usize = 1000;
+/// The commands of a preview; of more, the number is said.
+const MOST_COMMANDS: usize = 20;
+
+/// A request for a fault.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FaultRequest {
+    /// The name of the fault.
+    pub fault: String,
+    /// Names of machines or zones; `*` stands for any letters.
+    #[serde(default)]
+    pub targets: Vec<String>,
+    /// For how many seconds; absent: until it is ended in another way.
+    #[serde(default)]
+    pub seconds: Option<u64>,
+    /// The machine code, of `cloud.code`.
+    #[serde(default)]
+    pub code: Option<String>,
+}
+
+/// Why a request for a fault is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultError {
+    /// There is no fault of that name.
+    #[error("fault: there is no fault {0:?}")]
+    Unknown(String),
+    /// It acts on machines or zones, and none is named.
+    #[error("targets: name at least one {0}, or * for all")]
+    NoTarget(&'static str),
+    /// It acts on nothing that can be named.
+    #[error("targets: {0} acts on no machine and no zone: leave them out")]
+    NeedsNoTarget(String),
+    /// There are too many names.
+    #[error("targets: {0} names; a request has at most {MOST_TARGETS}: use *")]
+    TooManyTargets(usize),
+    /// No machine or zone has such a name.
+    #[error("targets: no {what} matches {pattern:?}{}", if *.what == "machine" { " and has a VM" } else { "" })]
+    NoMatch {
+        /// What is missing.
+        what: &'static str,
+        /// The name or pattern.
+        pattern: String,
+    },
+    /// The time is missing or invalid.
+    #[error("seconds: {0}")]
+    Time(&'static str),
+    /// The code is missing or belongs to another fault.
+    #[error("code: {0}")]
+    Code(&'static str),
+    /// The rule or step that it would be is invalid.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// A machine with a VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub machine: String,
+    /// The id of its VM.
+    pub vm: String,
+    /// The name of its Node; empty: it has none yet.
+    pub node: String,
+    /// Its zone.
+    pub zone: String,
+    /// The name of the deployment or set that it belongs to, and its position among the machines of it.
+    pub of: Option<(String, u64)>,
+}
+
+/// What faults can act on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fleet {
+    /// The machines that have a VM, by name.
+    pub members: Vec<Member>,
+    /// The zones.
+    pub zones: Vec<String>,
+}
+
+/// A step of a fault.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Act {
+    /// The step.
+    pub step: Step,
+    /// The id of the VM that it acts on.
+    pub vm: Option<String>,
+    /// The step in a plan, where machines of sets have other names.
+    pub planned: Step,
+}
+
+/// What a fault does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaultPlan {
+    /// Its title.
+    pub title: String,
+    /// The steps that begin it.
+    pub begin: Vec<Act>,
+    /// The steps that end it.
+    pub end: Vec<Act>,
+    /// The time between them.
+    pub lasts: Option<Duration>,
+    /// The machines, zones or parts that it hits.
+    pub hits: Vec<String>,
+    /// The number of those that it could hit.
+    pub of: usize,
+    /// The same as command lines.
+    pub commands: Vec<String>,
+}
+
+/// The preview for the page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preview {
+    /// Its title.
+    pub title: String,
+    /// The machines, zones or parts that it hits.
+    pub hits: Vec<String>,
+    /// The number of those that it could hit.
+    pub of: usize,
+    /// The same as command lines.
+    pub commands: Vec<String>,
+    /// The lines in a plan.
+    pub plan: String,
+}
+
+/// Decides what a request does. `number` makes the names of its rules unique.
+///
+/// # Errors
+/// See [`FaultError`].
+pub fn decide(request: &FaultRequest, fleet: &Fleet, number: u64) -> Result<FaultPlan, FaultError> {
+    let fault = all().into_iter().find(|fault| fault.name == request.fault);
+    let fault = fault.ok_or_else(|| FaultError::Unknown(request.fault.clone()))?;
+    let lasts = time(&fault, request.seconds)?;
+    if request.code.is_some() && fault.name != "cloud.code" {
+        return Err(FaultError::Code("only the fault `cloud.code` has one"));
+    }
+    if request.targets.len() > MOST_TARGETS {
+        return Err(FaultError::TooManyTargets(request.targets.len()));
+    }
+    let mut plan = match fault.needs {
+        Needs::Machines => on_machines(&fault, request, fleet, lasts)?,
+        Needs::Zones => on_zones(&fault, request, fleet, lasts)?,
+        Needs::Nothing if !request.targets.is_empty() => return Err(FaultError::NeedsNoTarget(request.fault.clone())),
+        Needs::Nothing => on_the_world(&fault, request, number, lasts)?,
+    };
+    plan.lasts = lasts;
+    if let Some(more) = plan.commands.len().checked_sub(MOST_COMMANDS).filter(|more| *more > 0) {
+        plan.commands.truncate(MOST_COMMANDS);
+        plan.commands.push(format!("# and {more} more"));
+    }
+    Ok(plan)
+}
+
+impl FaultPlan {
+    /// The preview for the page.
+    pub fn preview(&self) -> Preview {
+        let mut lines = Vec::new();
+        for act in &self.begin {
+            lines.push(line_of(&act.planned));
+        }
+        if let (Some(lasts), false) = (self.lasts, self.end.is_empty()) {
+            lines.push(format!("- wait: {}s", lasts.as_secs()));
+            lines.extend(self.end.iter().map(|act| line_of(&act.planned)));
+        }
+        if let Some(more) = lines.len().checked_sub(MOST_COMMANDS).filter(|more| *more > 0) {
+            lines.truncate(MOST_COMMANDS);
+            lines.push(format!("# and {more} more"));
+        }
+        Preview {
+            title: self.title.clone(),
+            hits: self.hits.clone(),
+            of: self.of,
+            commands: self.commands.clone(),
+            plan: lines.join("\n"),
+        }
+    }
+}
+
+/// A step as a line of a plan: JSON is YAML.
+fn line_of(step: &Step) -> String {
+    format!("- {}", serde_json::to_string(step).unwrap_or_default())
+}
+
+fn time(fault: &Fault, seconds: Option<u64>) -> Result<Option<Duration>, FaultError> {
+    match seconds {
+        Some(_) if !fault.lasts => Err(FaultError::Time("this fault is a moment: leave the time out")),
+        Some(seconds) if seconds == 0 || seconds > LONGEST => Err(FaultError::Time("write 1 to 86400")),
+        None if fault.must_end => Err(FaultError::Time("this fault needs a time, for example 30")),
+        seconds => Ok(seconds.map(Duration::from_secs)),
+    }
+}
+
+/// A step from its form in files.
+fn step(form: Value) -> Result<Step, FaultError> {
+    let step: Step = serde_json::from_value(form).map_err(|error| FaultError::Invalid(error.to_string()))?;
+    Ok(step)
+}
+
+/// The part of a name after its point: the word in files.
+fn word(fault: &Fault) -> &'static str {
+    fault.name.split_once('.').map_or(fault.name, |(_, word)| word)
+}
+
+fn on_machines(
+    fault: &Fault,
+    request: &FaultRequest,
+    fleet: &Fleet,
+    lasts: Option<Duration>,
+) -> Result<FaultPlan, FaultError> {
+    let names = fleet.members.iter().map(|member| member.machine.as_str());
+    let chosen = matching(&request.targets, names, "machine")?;
+    let members: Vec<&Member> = fleet
+        .members
+        .iter()
+        .filter(|member| chosen.contains(&member.machine.as_str()))
+        .collect();
+    let (kind, undo) = match fault.how {
+        How::Kubelet { undo, .. } => ("kubelet", undo),
+        How::Vm { undo } => ("vm", undo),
+        _ => ("vm", None),
+    };
+    let mut plan = FaultPlan::new(
+        format!("{} {}: {}", fault.group, fault.title, members.len()),
+        fleet.members.len(),
+    );
+    for member in members {
+        plan.begin.push(act_on(kind, word(fault), member)?);
+        if let (Some(undo), Some(_)) = (undo, lasts) {
+            plan.end.push(act_on(kind, undo, member)?);
+        }
+        plan.commands.extend(command_on(fault, member, lasts));
+        plan.hits.push(member.machine.clone());
+    }
+    Ok(plan)
+}
+
+fn act_on(kind: &str, action: &str, member: &Member) -> Result<Act, FaultError> {
+    let planned = match &member.of {
+        None => json!({ kind: { "machine": member.machine, "do": action } }),
+        // Names of machines of sets differ from run to run.
+        Some((of, nth)) => json!({ "deferred": {
+            "called": member.machine, "among": format!("{of}-*"), "nth": nth, "do": { kind: action }, "mayMiss": true,
+        } }),
+    };
+    Ok(Act {
+        step: step(json!({ kind: { "machine": member.machine, "do": action } }))?,
+        vm: Some(member.vm.clone()),
+        planned: step(planned)?,
+    })
+}
+
+fn command_on(fault: &Fault, member: &Member, lasts: Option<Duration>) -> Vec<String> {
+    let Member { machine, vm, node, .. } = member;
+    let node = if node.is_empty() { vm } else { node };
+    let for_time = lasts
+        .map(|lasts| format!(" --lasts {}s", lasts.as_secs()))
+        .unwrap_or_default();
+    let later = |undo: &str| lasts.map(|lasts| format!("sleep {}; {undo}", lasts.as_secs()));
+    match (fault.how, word(fault)) {
+        (_, "fillDisk") => [
+            Some(format!("drydock nodes break {node} --condition DiskPressure=True")),
+            later(&format!("drydock nodes repair {node}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        (How::Kubelet { command: "", .. }, _) => vec![format!("drydock nodes repair {node}")],
+        (How::Kubelet { command, .. }, _) => vec![format!("drydock nodes break {node} --with {command}{for_time}")],
+        (How::Vm { undo }, word) => {
+            let later = undo.and_then(|undo| later(&format!("fakecloud vm {undo} {machine}")));
+            std::iter::once(format!("fakecloud vm {word} {machine}"))
+                .chain(later)
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn on_zones(
+    fault: &Fault,
+    request: &FaultRequest,
+    fleet: &Fleet,
+    lasts: Option<Duration>,
+) -> Result<FaultPlan, FaultError> {
+    let chosen = matching(&request.targets, fleet.zones.iter().map(String::as_str), "zone")?;
+    let affected = fleet
+        .members
+        .iter()
+        .filter(|member| chosen.contains(&member.zone.as_str()))
+        .count();
+    let mut plan = FaultPlan::new(
+        format!("{}: {} ({affected} machines)", chosen.join(", "), fault.title),
+        fleet.zones.len(),
+    );
+    for zone in chosen {
+        plan.begin.push(Act::of(step(
+            json!({ "failZone": { "zone": zone, "failure": word(fault) } }),
+        )?));
+        let for_time = lasts
+            .map(|lasts| format!(" --lasts {}s", lasts.as_secs()))
+            .unwrap_or_default();
+        plan.commands.push(format!(
+            "fakecloud zone fail {zone} --failure {}{for_time}",
+            word(fault)
+        ));
+        if lasts.is_some() {
+            plan.end.push(Act::of(step(json!({ "restoreZone": zone }))?));
+        }
+        plan.hits.push(zone.to_owned());
+    }
+    Ok(plan)
+}
+
+fn on_the_world(
+    fault: &Fault,
+    request: &FaultRequest,
+    number: u64,
+    lasts: Option<Duration>,
+) -> Result<FaultPlan, FaultError> {
+    let mut plan = FaultPlan::new(format!("{}: {}", fault.group, fault.title), 1);
+    let name = format!("session-{number}");
+    match fault.how {
+        How::Process(process) => {
+            plan.begin.push(Act::of(step(
+                json!({ "process": { "name": process, "do": "restart" } }),
+            )?));
+            plan.commands.push(format!("pkill -KILL -x {process}"));
+            plan.hits.push(process.to_owned());
+        }
+        How::Pause(process) => {
+            let seconds = lasts.unwrap_or_default().as_secs();
+            plan.begin.push(Act::of(step(
+                json!({ "pause": { "process": process, "time": format!("{seconds}s") } }),
+            )?));
+            plan.commands.push(format!(
+                "pkill -STOP -x {process}; sleep {seconds}; pkill -CONT -x {process}"
+            ));
+            plan.hits.push(process.to_owned());
+        }
+        How::Api => {
+            let rule = named(&fault.rule, &name);
+            plan.add_rule("drydock", &rule, lasts);
+            plan.begin
+                .push(Act::of(step(json!({ "apiFault": { "rule": rule, "mayMiss": true } }))?));
+            if lasts.is_some() {
+                plan.end.push(Act::of(step(json!({ "liftApiFault": name }))?));
+            }
+            plan.hits.push("requests of mcm".to_owned());
+        }
+        _ => {
+            let mut rule = named(&fault.rule, &name);
+            if fault.name == "cloud.code" {
+                let code = request
+                    .code
+                    .as_deref()
+                    .ok_or(FaultError::Code("write a machine code, for example Unavailable"))?;
+                rule["action"]["code"] = code.into();
+            }
+            plan.add_rule("fakecloud", &rule, lasts);
+            rule["mayMiss"] = true.into();
+            plan.begin.push(Act::of(step(json!({ "inject": rule }))?));
+            if lasts.is_some() {
+                plan.end.push(Act::of(step(json!({ "lift": name }))?));
+            }
+            plan.hits.push("calls of the cloud".to_owned());
+        }
+    }
+    Ok(plan)
+}
+
+fn named(rule: &Value, name: &str) -> Value {
+    let mut rule = rule.clone();
+    rule["name"] = name.into();
+    rule
+}
+
+impl FaultPlan {
+    fn new(title: String, of: usize) -> Self {
+        Self {
+            title,
+            begin: Vec::new(),
+            end: Vec::new(),
+            lasts: None,
+            hits: Vec::new(),
+            of,
+            commands: Vec::new(),
+        }
+    }
+
+    /// The commands that add and remove a rule.
+    fn add_rule(&mut self, program: &str, rule: &Value, lasts: Option<Duration>) {
+        self.commands.push(format!("echo '{rule}' | {program} faults add -"));
+        if let (Some(lasts), Some(name)) = (lasts, rule["name"].as_str()) {
+            self.commands
+                .push(format!("sleep {}; {program} faults remove {name}", lasts.as_secs()));
+        }
+    }
+}
+
+impl Act {
+    /// A step that is the same in a plan and acts on no VM.
+    fn of(step: Step) -> Self {
+        Self {
+            planned: step.clone(),
+            step,
+            vm: None,
+        }
+    }
+}
+
+/// The names that match one of the patterns, each of which must match one.
+fn matching<'a>(
+    patterns: &[String],
+    names: impl Iterator<Item = &'a str> + Clone,
+    what: &'static str,
+) -> Result<Vec<&'a str>, FaultError> {
+    if patterns.is_empty() {
+        return Err(FaultError::NoTarget(what));
+    }
+    for pattern in patterns {
+        if !names.clone().any(|name| glob(pattern, name)) {
+            return Err(FaultError::NoMatch {
+                what,
+                pattern: pattern.clone(),
+            });
+        }
+    }
+    Ok(names
+        .filter(|name| patterns.iter().any(|pattern| glob(pattern, name)))
+        .collect())
+}
+
+/// Whether a name matches a pattern with `*`. Takes linear space and no recursion.
+fn glob(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let mut last = None;
+    for part in parts {
+        if let Some(part) = last.replace(part) {
+            match rest.find(part) {
+                Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+                None => return false,
+            }
+        }
+    }
+    match last {
+        Some(last) => rest.ends_with(last),
+        None => rest.is_empty(),
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+use rstest::rstest;
+
+use super::*;
+
+fn fleet() -> Fleet {
+    let member = |machine: &str, of: Option<(&str, u64)>| Member {
+        machine: machine.to_owned(),
+        vm: format!("vm-{machine}"),
+        node: machine.to_owned(),
+        zone: "z1".to_owned(),
+        of: of.map(|(name, nth)| (name.to_owned(), nth)),
+    };
+    Fleet {
+        members: vec![
+            member("m-1", None),
+            member("pool-x", Some(("pool", 0))),
+            member("pool-y", Some(("pool", 1))),
+        ],
+        zones: vec!["z1".to_owned(), "z2".to_owned()],
+    }
+}
+
+fn request(fault: &str, targets: &[&str], seconds: Option<u64>) -> FaultRequest {
+    FaultRequest {
+        fault: fault.to_owned(),
+        targets: targets.iter().map(|&target| target.to_owned()).collect(),
+        seconds,
+        code: (fault == "cloud.code").then(|| "Unavailable".to_owned()),
+    }
+}
+
+/// A request that each fault accepts.
+fn valid(fault: &Fault) -> FaultRequest {
+    let targets: &[&str] = match fault.needs {
+        Needs::Machines => &["m-1"],
+        Needs::Zones => &["z1"],
+        Needs::Nothing => &[],
+    };
+    request(fault.name, targets, fault.lasts.then_some(30))
+}
+
+#[test]
+fn each_fault_has_steps_a_command_a_preview_and_an_end_if_it_lasts() {
+    for fault in all() {
+        let plan = decide(&valid(&fault), &fleet(), 1).unwrap_or_else(|error| panic!("{}: {error}", fault.name));
+        assert!(
+            !plan.begin.is_empty() && !plan.commands.is_empty() && !plan.hits.is_empty(),
+            "{plan:?}"
+        );
+        // A pause ends by itself.
+        assert_eq!(!plan.end.is_empty(), fault.lasts && !fault.must_end, "{plan:?}");
+        assert!(plan.preview().plan.starts_with("- {"), "{:?}", plan.preview());
+    }
+}
+
+#[test]
+fn the_steps_of_each_fault_are_a_valid_plan() {
+    for fault in all() {
+        let plan = decide(&valid(&fault), &fleet(), 1).unwrap();
+        let mut scenario = scenario::Scenario::new("session", "A session.");
+        scenario
+            .steps
+            .push(step(json!({ "apply": { "machine": "m-1" } })).unwrap());
+        scenario
+            .steps
+            .extend(plan.begin.iter().chain(&plan.end).map(|act| act.planned.clone()));
+        let mut plan = scenario::plan::Plan::new(scenario, 1);
+        plan.may_miss = true;
+        let problem = plan.validate();
+        // The zones of a world are its own.
+        assert!(
+            problem.is_ok() || fault.needs == Needs::Zones,
+            "{}: {problem:?}",
+            fault.name
+        );
+    }
+}
+
+#[test]
+fn a_machine_of_a_pool_is_chosen_by_its_position_in_a_plan() {
+    let plan = decide(&request("vm.kill", &["pool-*"], None), &fleet(), 1).unwrap();
+    assert_eq!(
+        (plan.hits.as_slice(), plan.of),
+        (["pool-x".to_owned(), "pool-y".to_owned()].as_slice(), 3)
+    );
+    assert_eq!(plan.begin[1].vm.as_deref(), Some("vm-pool-y"));
+    assert_eq!(
+        serde_json::to_value(&plan.begin[1].step).unwrap(),
+        json!({ "vm": { "machine": "pool-y", "do": "kill" } })
+    );
+    let planned = serde_json::to_value(&plan.begin[1].planned).unwrap();
+    assert_eq!(
+        (&planned["deferred"]["among"], &planned["deferred"]["nth"]),
+        (&json!("pool-*"), &json!(1))
+    );
+    assert_eq!(plan.commands, ["fakecloud vm kill pool-x", "fakecloud vm kill pool-y"]);
+}
+
+#[test]
+fn a_time_ends_a_fault_in_the_steps_and_in_the_command() {
+    let plan = decide(&request("kubelet.partition", &["m-1"], Some(45)), &fleet(), 1).unwrap();
+    assert_eq!(
+        serde_json::to_value(&plan.end[0].step).unwrap(),
+        json!({ "kubelet": { "machine": "m-1", "do": "reconnect" } })
+    );
+    assert_eq!(
+        plan.commands,
+        ["drydock nodes break m-1 --with partitioned --lasts 45s"]
+    );
+    assert!(plan.preview().plan.contains("- wait: 45s"), "{:?}", plan.preview());
+}
+
+#[rstest]
+#[case::unknown(request("vm.melt", &["m-1"], None), "fault: there is no fault \"vm.melt\"")]
+#[case::no_target(request("vm.kill", &[], None), "targets: name at least one machine")]
+#[case::no_match(request("vm.kill", &["m-1", "x*"], None), "targets: no machine matches \"x*\" and has a VM")]
+#[case::no_zone(request("zone.api", &["z9"], None), "targets: no zone matches \"z9\"")]
+#[case::foreign_target(request("api.slow", &["m-1"], None), "targets: api.slow acts on no machine")]
+#[case::too_short(request("vm.kill", &["m-1"], Some(0)), "seconds: write 1 to 86400")]
+#[case::too_long(request("vm.kill", &["m-1"], Some(86_401)), "seconds: write 1 to 86400")]
+#[case::a_moment(request("vm.reboot", &["m-1"], Some(5)), "seconds: this fault is a moment")]
+#[case::endless(request("pause.mcm", &[], None), "seconds: this fault needs a time")]
+#[case::foreign_code(FaultRequest { code: Some("Internal".to_owned()), ..request("api.slow", &[], None) }, "code: only")]
+#[case::no_code(FaultRequest { code: None, ..request("cloud.code", &[], None) }, "code: write a machine code")]
+#[case::bad_code(FaultRequest { code: Some("Nonsense".to_owned()), ..request("cloud.code", &[], None) }, "")]
+fn an_invalid_request_names_the_field(#[case] request: FaultRequest, #[case] expected: &str) {
+    let error = decide(&request, &fleet(), 1).unwrap_err().to_string();
+    assert!(error.starts_with(expected) && !error.contains('\n'), "{error}");
+}
+
+#[rstest]
+#[case("m-1", "m-1", true)]
+#[case("m-1", "m-10", false)]
+#[case("*", "", true)]
+#[case("m-*", "m-1", true)]
+#[case("*-1", "m-1", true)]
+#[case("m*1", "m1", true)]
+#[case("m*11", "m1", false)]
+#[case("a*b*c", "a-b-c", true)]
+#[case("a*b*c", "a-c-b", false)]
+fn a_pattern_matches_whole_names(#[case] pattern: &str, #[case] name: &str, #[case] matches: bool) {
+    assert_eq!(glob(pattern, name), matches);
+}

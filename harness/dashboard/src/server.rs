@@ -1,0 +1,488 @@
+//! The HTTP server of the page.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /?token=…` | a cookie, and a redirect to the page |
+//! | `GET /`, `GET /assets/…` | the page and its modules |
+//! | `GET /api/state` | everything that the topology shows, and what buttons there are |
+//! | `GET /api/events` | changes as server-sent events; `Last-Event-ID` resumes |
+//! | `GET /api/record` | the timeline as a record |
+//! | `GET /api/details?id=…` | owners, conditions and events of one entity |
+//! | `GET /api/plan` | the session as a plan |
+//! | `POST /api/preview`, `POST /api/faults` | what a fault would do, and the order to do it |
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use clock::Clock;
+use futures::stream::{self, StreamExt};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use serde::Serialize;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::executor::Executor;
+use crate::faults::{self, FaultError, FaultPlan, FaultRequest};
+use crate::guard::{Guard, Refusal, Token};
+use crate::world::Shared;
+
+/// Changes of this time are one event.
+const COALESCE: Duration = Duration::from_millis(100);
+/// After this time without a change, a comment shows that the connection works.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The largest body of a request.
+const LARGEST_BODY: usize = 64 * 1024;
+/// What the page may load and do.
+const POLICY: &str =
+    "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'";
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+type Answer = Response<Body>;
+
+/// The parts of a dashboard.
+pub struct Dashboard {
+    clock: Clock,
+    world: Shared,
+    executor: Arc<dyn Executor>,
+    guard: Guard,
+    listener: TcpListener,
+    address: SocketAddr,
+    token: Token,
+    readers: Readers,
+}
+
+impl std::fmt::Debug for Dashboard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dashboard")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The number of open pages, for whoever observes the world only for them. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Readers(Arc<(AtomicUsize, tokio::sync::Notify)>);
+
+impl Readers {
+    /// The number of open pages.
+    pub fn count(&self) -> usize {
+        self.0.0.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it changes.
+    pub async fn changed(&self) {
+        self.0.1.notified().await;
+    }
+
+    fn begin(&self) -> Reading {
+        self.0.0.fetch_add(1, Ordering::SeqCst);
+        self.0.1.notify_one();
+        Reading(self.clone())
+    }
+}
+
+/// An open page.
+struct Reading(Readers);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.0.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.0.1.notify_one();
+    }
+}
+
+/// Why a dashboard cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The port is not available.
+    #[error("the dashboard cannot listen on 127.0.0.1:{port}: {source}; choose another --dashboard-port")]
+    Bind {
+        /// The port.
+        port: u16,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// There is no randomness.
+    #[error("the dashboard has no secret: {0}")]
+    Token(getrandom::Error),
+}
+
+impl Dashboard {
+    /// Listens on loopback; port 0: any free one. `buttons`: faults may be injected.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn bind(
+        port: u16,
+        buttons: bool,
+        world: Shared,
+        executor: Arc<dyn Executor>,
+        clock: Clock,
+    ) -> Result<Self, StartError> {
+        let bind = |source| StartError::Bind { port, source };
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(bind)?;
+        let address = listener.local_addr().map_err(bind)?;
+        let token = Token::random().map_err(StartError::Token)?;
+        Ok(Self {
+            clock,
+            world,
+            executor,
+            guard: Guard::new(token.clone(), address.port(), buttons),
+            listener,
+            address,
+            token,
+            readers: Readers::default(),
+        })
+    }
+
+    /// The URL with the secret.
+    pub fn url(&self) -> String {
+        format!("http://{}/?token={}", self.address, self.token.as_str())
+    }
+
+    /// The open pages.
+    pub fn readers(&self) -> Readers {
+        self.readers.clone()
+    }
+
+    /// Answers requests until `cancel`.
+    pub async fn serve(self, cancel: CancellationToken) {
+        let server = Arc::new(Server {
+            clock: self.clock,
+            world: self.world,
+            executor: self.executor,
+            guard: self.guard,
+            readers: self.readers,
+            cancel: cancel.clone(),
+        });
+        let service = service_fn(move |request| {
+            let server = Arc::clone(&server);
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        serving::probes::serve(self.listener, service, cancel).await;
+    }
+}
+
+struct Server {
+    clock: Clock,
+    world: Shared,
+    executor: Arc<dyn Executor>,
+    guard: Guard,
+    readers: Readers,
+    cancel: CancellationToken,
+}
+
+impl Server {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Answer {
+        let (parts, body) = request.into_parts();
+        let query = parts.uri.query().unwrap_or_default();
+        let answered = match (&parts.method, parts.uri.path()) {
+            (&Method::GET, "/") if value(query, "token").is_some() => self.log_in(&parts.headers, query),
+            (&Method::GET, path) => self
+                .guard
+                .read(&parts.headers)
+                .map(|()| self.get(path, query, &parts.headers)),
+            (&Method::POST, "/api/preview") => match self.guard.post(&parts.headers) {
+                Ok(()) => Ok(self.preview(body).await),
+                Err(refusal) => Err(refusal),
+            },
+            (&Method::POST, "/api/faults") => match self.guard.change(&parts.headers) {
+                Ok(()) => Ok(Arc::clone(&self).inject(body).await),
+                Err(refusal) => Err(refusal),
+            },
+            _ => Ok(failure(StatusCode::METHOD_NOT_ALLOWED, "only GET, and POST for faults")),
+        };
+        let mut answer = answered.unwrap_or_else(|refusal: Refusal| failure(refusal.status(), &refusal.to_string()));
+        protect(answer.headers_mut());
+        answer
+    }
+
+    /// Exchanges the secret in the URL for a cookie.
+    fn log_in(&self, headers: &HeaderMap, query: &str) -> Result<Answer, Refusal> {
+        self.guard.host(headers)?;
+        let is_secret = value(query, "token").is_some_and(|token| self.guard.is_secret(token));
+        is_secret.then_some(()).ok_or(Refusal::Secret)?;
+        let mut answer = full(StatusCode::SEE_OTHER, "text/plain", Bytes::new());
+        answer.headers_mut().insert("location", HeaderValue::from_static("/"));
+        if let Ok(cookie) = HeaderValue::from_str(&self.guard.cookie()) {
+            answer.headers_mut().insert("set-cookie", cookie);
+        }
+        Ok(answer)
+    }
+
+    fn get(&self, path: &str, query: &str, headers: &HeaderMap) -> Answer {
+        match path {
+            "/" => full(StatusCode::OK, "text/html; charset=utf-8", web::live_page().into()),
+            "/api/state" => {
+                let world = self.world.lock();
+                json_answer(&json!({
+                    "buttons": self.guard.buttons,
+                    "faults": world.faults(),
+                    "codes": CODES,
+                    "changes": world.after(0),
+                }))
+            }
+            "/api/events" => self.events(query, headers),
+            "/api/record" => {
+                let timeline = self.world.lock().timeline();
+                json_answer(&timeline.record(self.clock.now()))
+            }
+            "/api/details" => {
+                let id = value(query, "id").map(decoded).unwrap_or_default();
+                match self.world.lock().details(&id) {
+                    Some(details) => json_answer(&details),
+                    None => failure(StatusCode::NOT_FOUND, "it does not exist any more"),
+                }
+            }
+            "/api/plan" => match self.world.lock().plan() {
+                Ok(plan) => {
+                    let mut answer = full(StatusCode::OK, "application/yaml", plan.into());
+                    let name = HeaderValue::from_static("attachment; filename=\"session.yaml\"");
+                    answer.headers_mut().insert("content-disposition", name);
+                    answer
+                }
+                Err(error) => failure(StatusCode::CONFLICT, &error.to_string()),
+            },
+            path => match path.strip_prefix("/assets/").and_then(web::asset) {
+                Some(asset) => full(
+                    StatusCode::OK,
+                    asset.media_type,
+                    Bytes::from_static(asset.text.as_bytes()),
+                ),
+                None => failure(StatusCode::NOT_FOUND, "there is no such page"),
+            },
+        }
+    }
+
+    /// Sends what changed since the reader's last event. A slow reader misses states in between, not the last one.
+    fn events(&self, query: &str, headers: &HeaderMap) -> Answer {
+        let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+        let after = resumed
+            .or_else(|| value(query, "after"))
+            .and_then(|id| id.parse().ok())
+            .unwrap_or(0);
+        let reading = self.readers.begin();
+        let (world, cancel, clock) = (Arc::clone(&self.world), self.cancel.clone(), self.clock.clone());
+        let changed = world.lock().subscribe();
+        let events = stream::unfold((after, changed, true), move |(after, mut changed, is_first)| {
+            let (world, cancel, clock) = (Arc::clone(&world), cancel.clone(), clock.clone());
+            // Counts the page as open as long as the stream exists.
+            let _ = &reading;
+            async move {
+                if !is_first {
+                    let wait = async {
+                        let seen = *changed.borrow_and_update();
+                        if seen == after && changed.changed().await.is_err() {
+                            std::future::pending::<()>().await;
+                        }
+                        clock.sleep(COALESCE).await;
+                    };
+                    tokio::select! {
+                        biased;
+                        () = cancel.cancelled() => return None,
+                        () = wait => {}
+                        () = clock.sleep(KEEP_ALIVE) => return Some((": idle\n\n".to_owned(), (after, changed, false))),
+                    }
+                }
+                let changes = world.lock().after(after);
+                let number = changes.number;
+                let data = serde_json::to_string(&changes).unwrap_or_default();
+                Some((format!("id: {number}\ndata: {data}\n\n"), (number, changed, false)))
+            }
+        });
+        let start = stream::once(async { "retry: 500\n\n".to_owned() });
+        let frames = start
+            .chain(events)
+            .map(|text| Ok::<_, Infallible>(Frame::data(Bytes::from(text))));
+        let mut answer = Response::new(BodyExt::boxed_unsync(StreamBody::new(frames)));
+        answer
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        answer
+    }
+
+    async fn preview(&self, body: Incoming) -> Answer {
+        let request = match read(body).await {
+            Ok(request) => request,
+            Err(answer) => return answer,
+        };
+        match self.decide(&request, 0) {
+            Ok(plan) => json_answer(&plan.preview()),
+            // That a request is not complete yet is an answer, too.
+            Err(error) => json_answer(&json!({ "problem": error.to_string() })),
+        }
+    }
+
+    /// Decides what a request does in this world.
+    fn decide(&self, request: &FaultRequest, number: u64) -> Result<FaultPlan, FaultError> {
+        let world = self.world.lock();
+        if !world.faults().iter().any(|fault| fault.name == request.fault) {
+            return Err(FaultError::Unknown(request.fault.clone()));
+        }
+        faults::decide(request, &world.fleet(), number)
+    }
+
+    async fn inject(self: Arc<Self>, body: Incoming) -> Answer {
+        let request = match read(body).await {
+            Ok(request) => request,
+            Err(answer) => return answer,
+        };
+        let number = self.world.lock().next_fault();
+        let plan = match self.decide(&request, number) {
+            Ok(plan) => plan,
+            Err(error) => return failure(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
+        };
+        let failed = self.perform(&plan, false).await;
+        if !plan.end.is_empty() && plan.lasts.is_some() {
+            let (server, plan) = (Arc::clone(&self), plan.clone());
+            tokio::spawn(async move { server.end_later(plan).await });
+        }
+        match failed.as_slice() {
+            [] => json_answer(&plan.preview()),
+            failed => failure(StatusCode::BAD_GATEWAY, &failed.join("; ")),
+        }
+    }
+
+    async fn end_later(&self, plan: FaultPlan) {
+        tokio::select! {
+            () = self.cancel.cancelled() => {}
+            () = self.clock.sleep(plan.lasts.unwrap_or_default()) => drop(self.perform(&plan, true).await),
+        }
+    }
+
+    /// Performs the begin or the end of a fault. Returns what failed.
+    async fn perform(&self, plan: &FaultPlan, ends: bool) -> Vec<String> {
+        let acts = if ends { &plan.end } else { &plan.begin };
+        let mut failed = Vec::new();
+        for act in acts {
+            let done = self.executor.perform(act.step.clone(), act.vm.clone()).await;
+            let now = self.clock.now();
+            let mut world = self.world.lock();
+            match done {
+                Ok(()) => {
+                    let until = plan.lasts.and_then(|lasts| now.checked_add(lasts).ok());
+                    world.performed(now, [act], until);
+                }
+                Err(error) => {
+                    world.failed(now, &act.step, &error.to_string());
+                    failed.push(error.to_string());
+                }
+            }
+        }
+        failed
+    }
+}
+
+/// The machine codes of failures.
+const CODES: [&str; 16] = [
+    "Canceled",
+    "Unknown",
+    "InvalidArgument",
+    "DeadlineExceeded",
+    "NotFound",
+    "AlreadyExists",
+    "PermissionDenied",
+    "ResourceExhausted",
+    "FailedPrecondition",
+    "Aborted",
+    "OutOfRange",
+    "Unimplemented",
+    "Internal",
+    "Unavailable",
+    "DataLoss",
+    "Unauthenticated",
+];
+
+/// Reads a request for a fault.
+async fn read(body: Incoming) -> Result<FaultRequest, Answer> {
+    let bytes = Limited::new(body, LARGEST_BODY).collect().await;
+    let bytes = bytes
+        .map_err(|_| failure(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large"))?
+        .to_bytes();
+    serde_json::from_slice(&bytes)
+        .map_err(|error| failure(StatusCode::BAD_REQUEST, &format!("the request is no fault: {error}")))
+}
+
+/// The value of a field of a query, as it is written.
+fn value<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = query.split('&').filter_map(|field| field.split_once('='));
+    fields.find_map(|(found, value)| (found == name).then_some(value))
+}
+
+/// A value of a query without its escapes.
+fn decoded(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.bytes();
+    while let Some(byte) = rest.next() {
+        let escaped = (byte == b'%').then(|| {
+            let mut digits = rest.clone();
+            let high = char::from(digits.next()?).to_digit(16)?;
+            let low = char::from(digits.next()?).to_digit(16)?;
+            rest = digits;
+            u8::try_from(high * 16 + low).ok()
+        });
+        bytes.push(escaped.flatten().unwrap_or(byte));
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn full(status: StatusCode, media_type: &'static str, body: Bytes) -> Answer {
+    let mut answer = Response::new(BodyExt::boxed_unsync(Full::new(body)));
+    *answer.status_mut() = status;
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    answer
+}
+
+fn json_answer(value: &impl Serialize) -> Answer {
+    match serde_json::to_vec(value) {
+        Ok(text) => full(StatusCode::OK, "application/json", text.into()),
+        Err(error) => failure(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
+fn failure(status: StatusCode, message: &str) -> Answer {
+    full(status, "text/plain; charset=utf-8", format!("{message}\n").into())
+}
+
+/// Headers of every response.
+fn protect(headers: &mut HeaderMap) {
+    let all = [
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-store"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+    ];
+    for (name, value) in all {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_queries_are_decoded() {
+        assert_eq!(
+            value("a=1&id=Machine%2Fm", "id").map(decoded).as_deref(),
+            Some("Machine/m")
+        );
+        assert_eq!(value("a=1", "id"), None);
+        assert_eq!(decoded("100%&%zz%4"), "100%&%zz%4");
+    }
+}

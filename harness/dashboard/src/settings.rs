@@ -1,0 +1,20 @@
+//! What a dashboard knows of its world from the start.
+
+use scenario::{Cloud, StageKind};
+
+/// What the page says about the world.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its stage.
+    pub stage: StageKind,
+    /// Its seed.
+    pub seed: u64,
+    /// The version of the program.
+    pub version: String,
+    /// The command that started it.
+    pub command: String,
+    /// The behavior of its cloud, with the durations that it has.
+    pub cloud: Cloud,
+    /// The begins of the names of faults that it cannot have.
+    pub without: Vec<&'static str>,
+}

@@ -1,0 +1,161 @@
+//! Server-sent events: after an interruption nothing is missing.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use scenario::cloud::VmState;
+
+use crate::world::{Live, machine, node, observe, small_world, vm_event};
+
+/// A proxy of a dashboard, whose connections can be cut. The page keeps its address.
+struct Cuttable {
+    port: u16,
+    cut: Arc<AtomicBool>,
+    connections: Arc<parking_lot::Mutex<Vec<TcpStream>>>,
+}
+
+impl Cuttable {
+    fn to(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let own = listener.local_addr().unwrap().port();
+        let (cut, connections) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(parking_lot::Mutex::new(Vec::new())),
+        );
+        let (is_cut, open) = (Arc::clone(&cut), Arc::clone(&connections));
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if is_cut.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                open.lock()
+                    .extend([client.try_clone().unwrap(), server.try_clone().unwrap()]);
+                let (up, down) = (
+                    (client.try_clone().unwrap(), server.try_clone().unwrap()),
+                    (server, client),
+                );
+                // The server expects its own name.
+                std::thread::spawn(move || copy(up.0, up.1, Some((own, port))));
+                std::thread::spawn(move || copy(down.0, down.1, None));
+            }
+        });
+        Self {
+            port: own,
+            cut,
+            connections,
+        }
+    }
+
+    fn set_cut(&self, cut: bool) {
+        self.cut.store(cut, Ordering::SeqCst);
+        if cut {
+            for connection in self.connections.lock().drain(..) {
+                let _ = connection.shutdown(std::net::Shutdown::Both);
+            }
+        }
+    }
+}
+
+/// Copies until one side closes; replaces a port in what passes.
+fn copy(mut from: TcpStream, mut to: TcpStream, rename: Option<(u16, u16)>) {
+    let mut buffer = vec![0; 65_536];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        let mut bytes = buffer[..count].to_vec();
+        if let (Some((own, port)), Ok(text)) = (rename, String::from_utf8(bytes.clone())) {
+            bytes = text
+                .replace(&format!("127.0.0.1:{own}"), &format!("127.0.0.1:{port}"))
+                .into_bytes();
+        }
+        if to.write_all(&bytes).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(std::net::Shutdown::Both);
+}
+
+#[test]
+fn a_page_resumes_after_its_connection_was_lost() {
+    let Some(live) = Live::unopened(true, small_world) else {
+        return;
+    };
+    let port = live.origin().rsplit(':').next().unwrap().parse().unwrap();
+    let proxy = Cuttable::to(port);
+    let url = live.url.replace(&format!(":{port}/"), &format!(":{}/", proxy.port));
+    live.page.open_url(&url);
+    live.page
+        .wait("document.getElementById('connection').textContent === 'live'");
+    live.page.eval("(() => { const apply = drydock.world.apply.bind(drydock.world); window.got = []; drydock.world.apply = (changes) => { got.push(changes.all); apply(changes); }; })()");
+
+    proxy.set_cut(true);
+    live.page
+        .wait("document.getElementById('connection').classList.contains('lost')");
+    observe(&live.world, node("pool-5-1", "z1", "Unknown"));
+    observe(&live.world, vm_event("pool-5-2", "z2", VmState::Terminated));
+    observe(&live.world, machine("later", None, "Pending"));
+    proxy.set_cut(false);
+    live.page
+        .wait("document.getElementById('connection').textContent === 'live'");
+    live.page
+        .wait("document.getElementById('problems').textContent.includes('pool-5-1 NotReady')");
+    live.page
+        .wait("drydock.world.entities.has('Machine/default/later') && !drydock.world.entities.has('VM/vm-pool-5-2')");
+    // It named the last change that it had, and got only what came after it.
+    let got = live.page.eval("got");
+    assert_eq!(
+        got.as_array().unwrap().iter().filter(|all| **all == true).count(),
+        0,
+        "{got}"
+    );
+}
+
+#[test]
+fn a_page_that_names_a_change_of_another_world_gets_everything() {
+    let Some(live) = Live::open() else { return };
+    let first = live.page.eval(
+        "(async () => { const answer = await fetch('/api/events', { headers: { 'last-event-id': '999999' } }); const reader = answer.body.getReader(); let text = ''; \
+         while (!text.includes('data: ')) text += new TextDecoder().decode((await reader.read()).value); await reader.cancel(); return text; })()",
+    );
+    let text = first.as_str().unwrap();
+    assert!(
+        text.starts_with("retry: 500\n\n") && text.contains("\"all\":true"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_server_knows_how_many_pages_are_open() {
+    let Some(live) = Live::open() else { return };
+    let second = browser::shared().unwrap().page();
+    second.open_url(&live.url);
+    second.wait("document.getElementById('connection').textContent === 'live'");
+    observe(&live.world, machine("seen", None, "Pending"));
+    for page in [&live.page, &second] {
+        page.wait("drydock.world.entities.has('Machine/default/seen')");
+    }
+}
+
+#[test]
+fn the_timeline_grows_and_keeps_the_chosen_range() {
+    let Some(live) = Live::open() else { return };
+    observe(&live.world, machine("m-1", None, "Unknown"));
+    live.page
+        .wait("document.getElementById('list').textContent.includes('Running -> Unknown')");
+    let (left, top, width, height) = live.page.place_of("#overview");
+    live.page.drag(
+        (left + width * 0.1, top + height / 2.0),
+        (left + width * 0.4, top + height / 2.0),
+    );
+    live.page.frame();
+    let range = live.text_of("tools");
+    observe(&live.world, machine("m-1", None, "Failed"));
+    live.page
+        .wait("document.getElementById('list-head').textContent.includes('in the run')");
+    live.page.press("f");
+    live.page
+        .wait("document.getElementById('list').textContent.includes('Unknown -> Failed')");
+    assert!(range.contains(" to "), "{range}");
+    assert_eq!(live.page.complaints(), Vec::<String>::new());
+}

@@ -1,0 +1,95 @@
+//! Performs the steps of faults with the clients of the world.
+
+use apiserver::faults::Faults;
+use dashboard::{Executor, PerformError};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use scenario::step::{CloudRequest, Process, ProcessAction, Request};
+use scenario::{Step, Timeouts};
+use stage::cloud::{CloudClient, CloudError};
+use tokio::sync::{mpsc, oneshot};
+
+/// A step on a process, which only the owner of the stage can perform.
+#[derive(Debug)]
+pub(in crate::cli) struct ProcessRequest {
+    pub(in crate::cli) process: Process,
+    pub(in crate::cli) action: ProcessAction,
+    /// Receives the result.
+    pub(in crate::cli) done: oneshot::Sender<Result<(), String>>,
+}
+
+/// The clients of the world.
+#[derive(Clone, Debug)]
+pub(super) struct WorldExecutor {
+    pub(super) cloud: CloudClient,
+    pub(super) timeouts: Timeouts,
+    /// The fault rules of the API server; `None`: it is not one of drydock.
+    pub(super) faults: Option<Faults>,
+    pub(super) processes: mpsc::Sender<ProcessRequest>,
+}
+
+impl Executor for WorldExecutor {
+    fn perform(&self, step: Step, vm: Option<String>) -> BoxFuture<'static, Result<(), PerformError>> {
+        let executor = self.clone();
+        async move { executor.execute(&step, vm.as_deref()).await }.boxed()
+    }
+}
+
+impl WorldExecutor {
+    async fn execute(&self, step: &Step, vm: Option<&str>) -> Result<(), PerformError> {
+        match step.request() {
+            Request::Cloud(request) => self.change_cloud(request, vm.unwrap_or_default(), step).await,
+            Request::AddApiFault(fault) => {
+                let faults = self
+                    .faults
+                    .as_ref()
+                    .ok_or_else(|| unsupported(step, "its API server has no fault rules"))?;
+                faults
+                    .add(fault.rule.clone())
+                    .map_err(|error| PerformError::Refused(error.to_string()))
+            }
+            Request::LiftApiFault(rule) => {
+                let faults = self
+                    .faults
+                    .as_ref()
+                    .ok_or_else(|| unsupported(step, "its API server has no fault rules"))?;
+                // A rule that was removed in another way is gone, as it should be.
+                faults.remove(rule);
+                Ok(())
+            }
+            Request::Process(request) => self.change_process(request.name, request.action).await,
+            _ => Err(unsupported(step, "the dashboard has no such fault")),
+        }
+    }
+
+    async fn change_cloud(&self, request: CloudRequest<'_>, vm: &str, step: &Step) -> Result<(), PerformError> {
+        let done: Result<(), CloudError> = match request {
+            CloudRequest::Inject(fault) => self.cloud.inject(fault, &self.timeouts).await,
+            CloudRequest::Lift(rule) => self.cloud.lift(rule).await.map(drop),
+            CloudRequest::FailZone(fail) => self.cloud.fail_zone(fail).await,
+            CloudRequest::RestoreZone(zone) => self.cloud.restore_zone(zone).await,
+            CloudRequest::Vm(action) => self.cloud.vm_action(vm, action).await,
+            CloudRequest::Kubelet(action) => self.cloud.kubelet_action(vm, action).await,
+            CloudRequest::SlowCreation(_) | CloudRequest::CreateVm(_) => {
+                return Err(unsupported(step, "the dashboard has no such fault"));
+            }
+        };
+        done.map_err(|error| PerformError::Refused(error.to_string()))
+    }
+
+    async fn change_process(&self, process: Process, action: ProcessAction) -> Result<(), PerformError> {
+        let ended = || PerformError::Refused("the world ends".to_owned());
+        let (done, result) = oneshot::channel();
+        let request = ProcessRequest { process, action, done };
+        self.processes.send(request).await.map_err(|_| ended())?;
+        let result = result.await.map_err(|_| ended())?;
+        result.map_err(PerformError::Refused)
+    }
+}
+
+fn unsupported(step: &Step, reason: &'static str) -> PerformError {
+    PerformError::Unsupported {
+        what: step.description(),
+        reason,
+    }
+}

@@ -1,0 +1,74 @@
+//! Follows the world for the open pages. Without a page nothing is watched, so that a dashboard that nobody looks at costs
+//! nothing.
+
+use std::time::Duration;
+
+use clock::Clock;
+use dashboard::Shared;
+use dashboard::server::Readers;
+use futures::stream::StreamExt;
+use scenario::kinds;
+use scenario::observation::Seen;
+use stage::cloud::CloudClient;
+use stage::clusters::Clusters;
+
+use crate::engine::observe::{Raw, watch_everything};
+
+/// How long the world is followed after the last page was closed: a page that is loaded again goes on.
+const LINGER: Duration = Duration::from_mins(5);
+
+/// What is watched, and for whom.
+pub(super) struct Watched {
+    pub(super) clusters: Clusters,
+    pub(super) cloud: CloudClient,
+    pub(super) clock: Clock,
+    pub(super) readers: Readers,
+}
+
+impl Watched {
+    /// Follows the world while pages are open.
+    pub(super) async fn follow(self, world: &Shared) {
+        loop {
+            while self.readers.count() == 0 {
+                self.readers.changed().await;
+            }
+            world.lock().restart(self.clock.now());
+            tokio::select! {
+                () = self.observe(world) => {}
+                () = self.all_closed() => {}
+            }
+        }
+    }
+
+    /// Passes all observations to the model.
+    async fn observe(&self, world: &Shared) {
+        let kinds: Vec<_> = kinds::watched().collect();
+        let mut observations = watch_everything(&self.clusters, &kinds, &self.cloud, &self.clock, []);
+        while let Some(raw) = observations.next().await {
+            let now = self.clock.now();
+            let mut world = world.lock();
+            match raw {
+                Raw::Applied(kind, object) => world.observe(now, Seen::Applied(kind, object)),
+                Raw::Deleted(kind, object) => world.observe(now, Seen::Deleted(kind, object)),
+                Raw::Left(kind, names) => world.listed(now, kind, &names),
+                Raw::Cloud(event) => world.observe(now, Seen::Cloud(event)),
+                Raw::Request(request) => world.observe(now, Seen::Request(request)),
+                Raw::Note(what) | Raw::Trouble(what) => world.observe(now, Seen::Note(what)),
+                Raw::Listed(_) | Raw::NotServed(_) => {}
+            }
+        }
+    }
+
+    /// Waits until no page has been open for some time.
+    async fn all_closed(&self) {
+        loop {
+            while self.readers.count() > 0 {
+                self.readers.changed().await;
+            }
+            tokio::select! {
+                () = self.clock.sleep(LINGER) => return,
+                () = self.readers.changed() => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The dashboard of `drydock up`: the crate `dashboard` with the clients of a running world.
+
+mod executor;
+mod follow;
+
+use std::sync::Arc;
+
+use clap::Args;
+use clock::Clock;
+use dashboard::server::Dashboard;
+use dashboard::{LiveWorld, Settings, Shared};
+use parking_lot::Mutex;
+use scenario::{Cloud, StageKind};
+use stage::Stage;
+use stage::processes::ProcessStage;
+use stage::restarts::Restarts;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub(super) use self::executor::ProcessRequest;
+use self::executor::WorldExecutor;
+use self::follow::Watched;
+use super::Stop;
+
+/// Faults that no world of `drydock up` has: mcm's requests do not pass a gate.
+const NOT_DIRECT: &str = "pause.";
+/// Faults that only the embedded API server has.
+const OF_EMBEDDED: &str = "api.";
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Dashboard")]
+pub(super) struct DashboardFlags {
+    /// Lets the dashboard inject faults; without it the dashboard only shows
+    #[arg(long, conflicts_with = "no_dashboard")]
+    buttons: bool,
+
+    /// The dashboard's port on 127.0.0.1; 0: any free port
+    #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with = "no_dashboard")]
+    dashboard_port: u16,
+
+    /// Starts no dashboard
+    #[arg(long)]
+    no_dashboard: bool,
+}
+
+/// A running dashboard, which ends when dropped.
+pub(super) struct Running {
+    /// Its address with its secret.
+    pub(super) url: String,
+    /// Steps on processes, for the owner of the stage.
+    pub(super) processes: mpsc::Receiver<ProcessRequest>,
+    _cancel: DropGuard,
+}
+
+impl DashboardFlags {
+    /// Whether the user asked for something of it.
+    pub(super) fn is_given(&self) -> bool {
+        self.buttons || self.dashboard_port != 0
+    }
+
+    /// Starts the dashboard of a world; `None`: the user wants none.
+    ///
+    /// # Errors
+    /// When its port is not available.
+    pub(super) async fn start(
+        &self,
+        kind: StageKind,
+        seed: u64,
+        mut cloud: Cloud,
+        stage: &ProcessStage,
+    ) -> Result<Option<Running>, Stop> {
+        if self.no_dashboard {
+            return Ok(None);
+        }
+        let clock = Clock::wall();
+        // A replay in virtual time has production's durations, and VMs that boot later would be hit in another state.
+        cloud.boot_delay = cloud.boot_delay.value(stage.timeouts()).into();
+        let api_faults = stage.api_faults();
+        let settings = Settings {
+            stage: kind,
+            seed,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: format!("drydock up --stage {kind} --seed {seed}"),
+            cloud,
+            without: match api_faults {
+                Some(_) => vec![NOT_DIRECT],
+                None => vec![NOT_DIRECT, OF_EMBEDDED],
+            },
+        };
+        let world: Shared = Arc::new(Mutex::new(LiveWorld::new(clock.now(), settings)));
+        let (sender, processes) = mpsc::channel(1);
+        let executor = WorldExecutor {
+            cloud: stage.cloud(),
+            timeouts: stage.timeouts().clone(),
+            faults: api_faults,
+            processes: sender,
+        };
+        let dashboard = Dashboard::bind(
+            self.dashboard_port,
+            self.buttons,
+            Arc::clone(&world),
+            Arc::new(executor),
+            clock.clone(),
+        )
+        .await?;
+        let url = dashboard.url();
+        let cancel = CancellationToken::new();
+        let watched = Watched {
+            clusters: stage.clusters(),
+            cloud: stage.cloud(),
+            clock,
+            readers: dashboard.readers(),
+        };
+        let ended = cancel.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = ended.cancelled() => {}
+                () = watched.follow(&world) => {}
+            }
+        });
+        tokio::spawn(dashboard.serve(cancel.clone()));
+        Ok(Some(Running {
+            url,
+            processes,
+            _cancel: cancel.drop_guard(),
+        }))
+    }
+}
+
+/// The next step on a process; never, without a dashboard.
+pub(super) async fn next_process(running: &mut Option<Running>) -> ProcessRequest {
+    let next = match running {
+        Some(running) => running.processes.recv().await,
+        None => None,
+    };
+    match next {
+        Some(request) => request,
+        None => std::future::pending().await,
+    }
+}
+
+/// Performs a step on a process, and tells the dashboard the result.
+pub(super) async fn perform(stage: &mut ProcessStage, restarts: &mut Restarts, request: ProcessRequest) {
+    let done = stage.process(request.process, request.action).await;
+    // The dashboard only restarts processes: one whose restart was due runs now.
+    if done.is_ok() {
+        restarts.started(request.process, stage.clock().now());
+    }
+    // The page may be gone.
+    let _ = request.done.send(done.map_err(|error| error.to_string()));
+}

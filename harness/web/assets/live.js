@@ -1,0 +1,148 @@
+// The dashboard: follows the world by server-sent events.
+
+import { byId, element, fill } from "./dom.js";
+import { Colors, styleOf } from "./palette.js";
+import { World } from "./model.js";
+import { topology } from "./topology.js";
+import { owners, problems, selection } from "./entity.js";
+import { chaos } from "./chaos.js";
+import { timeline } from "./timeline.js";
+
+/** The states of the legend. */
+const LEGEND = ["Pending", "Running", "Unknown", "NotReady", "Terminating", "stopped"];
+
+/** What the dashboard shows, and what is selected. */
+class View {
+  constructor() {
+    this.world = new World();
+    this.colors = new Colors();
+    this.search = "";
+    /** @type {string | null} the key of the selected tile */
+    this.selected = null;
+    /** @type {string | null} the id of the owner whose machines are lit */
+    this.lit = null;
+    /** @type {(() => void)[]} */
+    this.drawings = [];
+  }
+
+  /** The selected tile. */
+  tile() {
+    return this.world.tiles().find((tile) => tile.key === this.selected);
+  }
+
+  /** @param {string | null} key */
+  select(key) {
+    this.selected = key;
+    this.changed();
+  }
+
+  /** @param {string | null} owner */
+  light(owner) {
+    this.lit = owner;
+    this.changed();
+  }
+
+  /** Shows a change, once for all changes of one frame. */
+  changed() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      const begin = performance.now();
+      for (const draw of this.drawings) draw();
+      /** The time of the last drawing, for measurements. */
+      this.took = performance.now() - begin;
+    });
+  }
+}
+
+/**
+ * The head: numbers, the search, the plan, the connection.
+ * @param {View} view
+ * @returns {{draw: () => void, connection: (text: string, lost: boolean) => void}}
+ */
+function liveHead(view) {
+  const counts = element("span", { class: "counts", id: "counts" });
+  const search = element("input", { id: "dim", type: "search", placeholder: "Dim all but …", "aria-label": "Dim all tiles whose name does not contain", oninput: () => {
+    view.search = search.value.trim();
+    view.changed();
+  } });
+  const said = element("span", { role: "status", id: "saved" });
+  const save = element("button", { id: "save", type: "button", onclick: () => void savePlan(said) }, "Save as plan");
+  const connection = element("span", { class: "connection", id: "connection", role: "status" }, "connecting");
+  fill(byId("live-head"), element("h1", {}, "Drydock"), counts, search, save, said, connection);
+  const kinds = [["deployment", "deployments"], ["set", "sets"], ["machine", "machines"], ["vm", "VMs"], ["node", "nodes"]];
+  return {
+    draw: () => {
+      const numbers = new Map();
+      for (const entity of view.world.entities.values()) numbers.set(entity.kind, (numbers.get(entity.kind) ?? 0) + 1);
+      fill(counts, ...kinds.map(([kind, name]) => element("span", {}, element("b", {}, (numbers.get(kind) ?? 0).toLocaleString("en")), ` ${name}`)));
+      const bad = view.world.tiles().filter((tile) => tile.bad).length;
+      byId("topology-head").textContent = view.world.tiles().length === 0 ? "There are no machines and nodes yet." : bad > 0 ? `▲ ${bad} of ${view.world.tiles().length} have a problem` : `All ${view.world.tiles().length} are well`;
+    },
+    connection: (text, lost) => {
+      connection.textContent = text;
+      connection.className = lost ? "connection lost" : "connection";
+    },
+  };
+}
+
+/**
+ * Downloads the session as a plan.
+ * @param {Element} said
+ */
+async function savePlan(said) {
+  const answer = await fetch("/api/plan");
+  const text = await answer.text();
+  if (!answer.ok) {
+    said.textContent = text;
+    return;
+  }
+  const url = URL.createObjectURL(new Blob([text], { type: "application/yaml" }));
+  element("a", { href: url, download: "session.yaml" }).click();
+  URL.revokeObjectURL(url);
+  said.textContent = "saved as session.yaml: drydock run --plan session.yaml --stage sim";
+}
+
+/**
+ * Follows the changes of the world. The browser connects again by itself, and names the last change that it has.
+ * @param {View} view
+ * @param {(text: string, lost: boolean) => void} connection
+ * @param {() => void} onChange
+ */
+function follow(view, connection, onChange) {
+  const events = new EventSource(`/api/events?after=${view.world.number}`);
+  events.onopen = () => connection("live", false);
+  events.onerror = () => connection(events.readyState === EventSource.CLOSED ? "the connection is lost: reload the page" : "the connection is lost: connecting again", true);
+  events.onmessage = (message) => {
+    view.world.apply(JSON.parse(message.data));
+    view.changed();
+    onChange();
+  };
+}
+
+async function startLive() {
+  const settings = await (await fetch("/api/state")).json();
+  const view = new View();
+  view.world.apply(settings.changes);
+  // For the console of the browser and for tests.
+  window.drydock = view;
+  const head = liveHead(view);
+  view.drawings.push(head.draw, topology(view), owners(view), problems(view), selection(view), chaos(view, settings));
+  fill(byId("legend"), ...LEGEND.map((label) => {
+    const key = element("span", {}, label);
+    key.style.setProperty("--color", `var(${styleOf({ class: "phase", label }).variable})`);
+    return key;
+  }), element("span", {}, "a bar at the lower edge: a problem"));
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    view.colors.forget();
+    view.changed();
+  });
+  new ResizeObserver(() => view.changed()).observe(byId("topology-scroll"));
+  view.changed();
+  follow(view, head.connection, await timeline(view.colors));
+}
+
+startLive().catch((error) => {
+  byId("live-head").textContent = `The dashboard cannot be shown: ${error}. Open the URL that drydock up printed.`;
+});

@@ -1,0 +1,73 @@
+// The timeline of the session: the components of the report, with a record that grows.
+
+import { byId, element, fill } from "./dom.js";
+import { relative } from "./text.js";
+import { indexed } from "./record.js";
+import { State } from "./state.js";
+import { overview } from "./overview.js";
+import { charts } from "./chart.js";
+import { lanes } from "./lanes.js";
+import { list } from "./list.js";
+import { detail } from "./detail.js";
+import { keys } from "./keys.js";
+
+/** The time between two requests for the record, in milliseconds; at least this many times as long as one takes. */
+const PERIOD = 1000;
+const SHARE = 4;
+
+/**
+ * The search and the buttons of the timeline.
+ * @param {State} state
+ * @returns {() => void} draws them
+ */
+function timelineTools(state) {
+  const search = element("input", { id: "search", type: "search", placeholder: "Search events  ( / )", "aria-label": "Search events", oninput: () => state.find(search.value) });
+  const fold = element("button", { type: "button", onclick: () => state.fold(!state.folded) }, "Fold idle time");
+  const range = element("span", { class: "range" });
+  fill(byId("tools"), search, element("button", { type: "button", onclick: () => state.show(0, 1) }, "Fit"), fold, element("button", { type: "button", "aria-label": "Keys", onclick: () => byId("help").showModal() }, "?"), range);
+  return () => {
+    fold.setAttribute("aria-pressed", String(state.folded));
+    range.textContent = `${relative(state.scale.time(state.from))} to ${relative(state.scale.time(state.to))}`;
+  };
+}
+
+/**
+ * Shows the timeline.
+ * @param {import("./palette.js").Colors} colors
+ * @returns {Promise<() => void>} asks for a newer record soon
+ */
+export async function timeline(colors) {
+  const load = async () => (await fetch("/api/record")).json();
+  const state = new State(indexed(await load()));
+  state.follows = true;
+  const drawings = [timelineTools(state), overview(state, colors), lanes(state, colors), charts(state, colors), list(state), detail(state)];
+  keys(state);
+  state.onChange(() => drawings.forEach((one) => one()));
+  new ResizeObserver(() => state.changed()).observe(byId("main"));
+  if (location.hash.length > 1) state.restore();
+  state.changed();
+
+  let [waiting, again] = [false, false];
+  async function refresh() {
+    if (waiting) {
+      again = true;
+      return;
+    }
+    waiting = true;
+    const begin = performance.now();
+    try {
+      if (!document.hidden) state.replace(await load());
+    } catch {
+      // The connection is shown in the head; the next change asks again.
+    }
+    setTimeout(() => {
+      waiting = false;
+      if (again) {
+        again = false;
+        void refresh();
+      }
+    }, Math.max(PERIOD, SHARE * (performance.now() - begin)));
+  }
+  document.addEventListener("visibilitychange", () => void refresh());
+  return () => void refresh();
+}
