@@ -13,19 +13,11 @@ use super::request::Request;
 use super::review::{self, Answer};
 use super::values::{Values, hold};
 use crate::json;
+use crate::network::{Call, NoAnswer};
 use crate::patch;
-use crate::policies::{Client, Reason, Webhook};
+use crate::policies::{Reason, Webhook};
 use crate::reviewer::Subject;
 use crate::status::ApiError;
-
-/// A call of a webhook.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) client: Client,
-    pub(crate) timeout: Duration,
-    /// JSON.
-    pub(crate) body: Vec<u8>,
-}
 
 /// A call that is to be made, and the identity of its question.
 struct Pending {
@@ -73,7 +65,7 @@ pub(crate) fn validate(
     if calls.is_empty() {
         return Ok(());
     }
-    for ((webhook, uid), response) in concerned.into_iter().zip(context.call(calls)) {
+    for ((webhook, uid), response) in concerned.into_iter().zip(context.registry().network().call(calls)) {
         if let Some(answer) = accepted(webhook, &uid, response, false)? {
             warnings.extend(answer.warnings);
             if let Some(refusal) = answer.refusal {
@@ -94,7 +86,7 @@ fn ask(
     let Some(Pending { call, uid }) = pending(context, webhook, request)? else {
         return Ok(None);
     };
-    match context.call(vec![call]).pop() {
+    match context.registry().network().call(vec![call]).pop() {
         Some(response) => accepted(webhook, &uid, response, true),
         None => Ok(None),
     }
@@ -138,7 +130,7 @@ fn pending(
 fn accepted(
     webhook: &Webhook,
     uid: &str,
-    response: Result<Vec<u8>, String>,
+    response: Result<Vec<u8>, NoAnswer>,
     can_patch: bool,
 ) -> Result<Option<Answer>, ApiError> {
     let name = &webhook.name;
@@ -147,7 +139,10 @@ fn accepted(
             json::parse(&body).map_err(|error| format!("failed to call webhook: the response is not JSON: {error}"))?;
         review::answer(&body, name, (&webhook.review_version, uid), can_patch)
     };
-    match response.and_then(read) {
+    match response
+        .map_err(|error| format!("failed to call webhook: {error}"))
+        .and_then(read)
+    {
         Ok(answer) => Ok(Some(answer)),
         Err(why) => failed(webhook, &why),
     }

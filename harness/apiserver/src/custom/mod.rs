@@ -2,17 +2,20 @@
 //! objects.
 
 mod approval;
+mod conversion;
 mod establish;
 mod names;
 mod resources;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod versions;
 
 pub use self::establish::{establish, is_established, waits_for_names};
 pub use self::names::TakenNames;
 pub use self::resources::resources;
 pub use self::validate::validate;
+pub(crate) use self::versions::versions;
 
 use serde_json::Value;
 

@@ -55,6 +55,7 @@ fn resource(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<
         prepare: None,
         validate: None,
         conversion: None,
+        versions: None,
     })
 }
 

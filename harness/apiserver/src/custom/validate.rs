@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{approval, is_true, items, resources, text, texts};
+use super::{approval, conversion, is_true, items, resources, text, texts};
 use crate::jsonpath::JsonPath;
 use crate::status::FieldError;
 use crate::syntax::is_dns_subdomain;
@@ -34,15 +34,8 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
             &["Cluster", "Namespaced"],
         ));
     }
-    let strategy = text(crd, "/spec/conversion/strategy");
-    if !matches!(strategy, "" | "None") {
-        errors.push(FieldError::not_supported(
-            "spec.conversion.strategy",
-            strategy,
-            &["None"],
-        ));
-    }
     validate_versions(&mut errors, crd);
+    conversion::validate(&mut errors, crd, old);
     if let Some(old) = old {
         validate_update(&mut errors, crd, old);
     }

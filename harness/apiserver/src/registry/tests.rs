@@ -29,6 +29,7 @@ fn resource(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resou
         prepare: None,
         validate: None,
         conversion: None,
+        versions: None,
     }
 }
 
@@ -76,6 +77,7 @@ fn registry() -> Registry {
         aggregates_roles: false,
         service_account_admission: false,
         api_services: true,
+        services: BTreeMap::new(),
         garbage_collector: false,
         namespace_controllers: false,
         certificate_authority: String::new(),

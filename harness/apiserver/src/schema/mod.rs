@@ -69,6 +69,11 @@ impl StructuralSchema {
         Filler::new().fill(&self.root, object)
     }
 
+    /// The errors of nulls that the schema does not allow and has no default for.
+    pub(crate) fn invalid_nulls(&self, object: &Value) -> Vec<FieldError> {
+        validate::nulls(&self.root, object)
+    }
+
     /// Validates an object, and if it is valid, evaluates the rules of `x-kubernetes-validations`. Updates tolerate
     /// invalid values that have not changed, because a schema can become stricter.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {

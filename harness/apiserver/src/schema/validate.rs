@@ -68,6 +68,38 @@ fn check(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors: 
     }
 }
 
+/// The errors of nulls that are not allowed and have no default.
+pub(super) fn nulls(root: &Node, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    find_nulls(root, object, Path::Root, &mut errors);
+    errors
+}
+
+fn find_nulls(node: &Node, value: &Value, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Null => {
+            if let Some(type_) = node.type_.filter(|_| node.drops_null() && node.default.is_none()) {
+                errors.push(wrong_type(value, type_.name(), path));
+            }
+        }
+        Value::Object(map) => {
+            for (name, value) in map {
+                if let Some(node) = node.member(name) {
+                    find_nulls(node, value, path.field(name), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(node) = &node.items {
+                for (index, item) in items.iter().enumerate() {
+                    find_nulls(node, item, path.index(index), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// An error without a field, as upstream reports it.
 fn nowhere(detail: String) -> FieldError {
     FieldError::invalid("<nil>", "", detail)
