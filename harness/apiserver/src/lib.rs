@@ -56,6 +56,7 @@ mod signer;
 pub mod status;
 pub mod store;
 pub mod syntax;
+mod syntax_re2;
 pub mod table;
 mod tokens;
 pub mod types;

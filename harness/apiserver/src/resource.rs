@@ -218,6 +218,8 @@ pub struct Resource {
     pub validate: Option<Validate>,
     /// How objects are stored, unless in the form of this version.
     pub conversion: Option<Conversion>,
+    /// The warning about a deprecated version of a custom resource.
+    pub deprecation: Option<String>,
     /// The versions of a custom resource, between which its objects are converted.
     pub versions: Option<Arc<Versions>>,
 }

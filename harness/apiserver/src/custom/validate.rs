@@ -119,7 +119,7 @@ fn validate_versions(errors: &mut Vec<FieldError>, crd: &Value) {
         if version.pointer("/schema/openAPIV3Schema").is_none_or(Value::is_null) {
             errors.push(FieldError::required(
                 format!("{path}.schema.openAPIV3Schema"),
-                "schemas are required",
+                "",
             ));
         } else if let Err(found) = resources::compile(index, version) {
             errors.extend(found);
@@ -137,6 +137,10 @@ fn validate_versions(errors: &mut Vec<FieldError>, crd: &Value) {
         ));
     }
     let stored = texts(crd, "/status/storedVersions");
+    if stored.is_empty() {
+        let why = "must have at least one stored version";
+        errors.push(FieldError::invalid("status.storedVersions", Value::Null, why));
+    }
     for (index, version) in stored
         .iter()
         .enumerate()

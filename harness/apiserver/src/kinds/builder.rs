@@ -33,6 +33,7 @@ impl ResourceBuilder {
             prepare: None,
             validate: None,
             conversion: None,
+            deprecation: None,
             versions: None,
         })
     }

@@ -29,6 +29,7 @@ fn resource(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resou
         prepare: None,
         validate: None,
         conversion: None,
+        deprecation: None,
         versions: None,
     }
 }

@@ -10,6 +10,7 @@ use super::defaults::Filler;
 use super::node::{Additional, Bound, Limits, ListType, Node, Type};
 use super::{prune, validate};
 use crate::status::FieldError;
+use crate::syntax_re2;
 
 /// A position in the schema; formatted as `properties[spec].type`.
 #[derive(Clone, Copy)]
@@ -350,7 +351,7 @@ impl Compiler {
     fn pattern(&mut self, map: &Map<String, Value>, at: At<'_>) -> Option<Regex> {
         let value = map.get("pattern")?;
         let text = value.as_str().filter(|text| !text.is_empty())?;
-        match Regex::new(text) {
+        match Regex::new(&syntax_re2::from_go(text)) {
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 let why = format!("must be a valid regular expression, but isn't: {error}");

@@ -72,9 +72,11 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, volume: &Value, p
         let Some(value) = volume.get(source).filter(|value| value.is_object()) else {
             return;
         };
+        // Upstream's path has another name.
+        let shown = if source == "gcePersistentDisk" { "persistentDisk" } else { source };
         for field in fields {
             if text(value, &format!("/{field}")).is_empty() {
-                errors.push(FieldError::required(format!("{path}.{source}.{field}"), ""));
+                errors.push(FieldError::required(format!("{path}.{shown}.{field}"), ""));
             }
         }
     };

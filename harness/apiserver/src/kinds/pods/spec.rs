@@ -126,7 +126,7 @@ fn validate_volumes<'a>(errors: &mut Vec<FieldError>, spec: &'a Value, path: &st
                 errors.push(FieldError::duplicate(format!("{path}.name"), name));
             }
         }
-        names.push(name);
+        let known_errors = errors.len();
         let sources = members(volume, "")
             .filter(|(field, value)| *field != "name" && !value.is_null())
             .skip(1);
@@ -135,6 +135,10 @@ fn validate_volumes<'a>(errors: &mut Vec<FieldError>, spec: &'a Value, path: &st
             errors.push(FieldError::forbidden(format!("{path}.{source}"), why));
         }
         sources::validate_volume(errors, volume, &path);
+        // As upstream, mounts of an invalid volume do not find it.
+        if errors.len() == known_errors {
+            names.push(name);
+        }
     }
     names
 }

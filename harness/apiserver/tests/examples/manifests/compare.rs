@@ -16,6 +16,11 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// Whether only warnings differ.
+    pub fn is_warning(&self) -> bool {
+        self.class.starts_with("warnings: ")
+    }
+
     fn new(class: String, embedded: Value, real: Value) -> Self {
         Self { class, embedded, real }
     }
@@ -162,6 +167,15 @@ fn normalize(value: &mut Value, is_root: bool, is_pod: bool) {
         LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap());
     match value {
         Value::Object(map) => {
+            let generated = map.get("metadata").filter(|metadata| metadata["generateName"].is_string());
+            let generated = generated.and_then(|metadata| metadata["name"].as_str()).map(str::to_owned);
+            if let Some(name) = generated.filter(|_| is_root) {
+                let mut text = Value::Object(std::mem::take(map)).to_string();
+                text = text.replace(&format!("{name:?}"), "\"GENERATED\"");
+                if let Ok(Value::Object(replaced)) = serde_json::from_str(&text) {
+                    *map = replaced;
+                }
+            }
             if is_root && let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
                 for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
                     metadata.remove(field);
@@ -176,8 +190,15 @@ fn normalize(value: &mut Value, is_root: bool, is_pod: bool) {
                     "nodePort" | "healthCheckNodePort" | "lastTransitionTime" => true,
                     _ => false,
                 };
-                !is_assigned && !value.is_null()
+                // Go writes null for some empty lists.
+                !is_assigned && !value.is_null() && *value != json!([])
             });
+            if map.contains_key("signerName") {
+                // Who sends the request.
+                for name in ["username", "uid", "groups", "extra"] {
+                    map.remove(name);
+                }
+            }
             // The admission plugin ServiceAccount sets it, which the real server runs without.
             for name in ["serviceAccount", "serviceAccountName"] {
                 if is_pod && map.get(name) == Some(&json!("default")) {

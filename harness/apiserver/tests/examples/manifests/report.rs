@@ -26,6 +26,8 @@ pub struct Report {
 struct Count {
     compared: usize,
     identical: usize,
+    /// How many have other warnings.
+    warnings: usize,
 }
 
 impl Report {
@@ -39,8 +41,12 @@ impl Report {
             _ => &mut self.manifests,
         };
         count.compared += 1;
-        if found.is_empty() {
+        let (warnings, others): (Vec<_>, Vec<_>) = found.iter().partition(|difference| difference.is_warning());
+        if others.is_empty() {
             count.identical += 1;
+        }
+        if !warnings.is_empty() {
+            count.warnings += 1;
         }
         let title = format!("{} {} in {}", manifest.kind, manifest.name, manifest.file);
         for difference in found {
@@ -69,8 +75,8 @@ impl fmt::Display for Report {
             let share = 100.0 * count.identical as f64 / count.compared.max(1) as f64;
             writeln!(
                 f,
-                "{} {what} compared: {} identical ({share:.1} %), {differ} differ",
-                count.compared, count.identical
+                "{} {what} compared: {} identical ({share:.1} %), {differ} differ; {} have other warnings",
+                count.compared, count.identical, count.warnings
             )?;
         }
         for (why, count) in &self.skipped {
