@@ -325,7 +325,8 @@ impl Environment {
         }
         let sizes: Vec<u64> = types.iter().map(|type_| type_.most().unwrap_or(1)).collect();
         let mut own = functions::cost(function, &sizes, count);
-        if functions::is_conversion(function) {
+        let of_bytes = matches!(types.first(), Some(Type::Bytes { .. }));
+        if functions::is_conversion(function) || (function == "string" && !of_bytes) {
             own = 1;
         }
         if function == "join" {

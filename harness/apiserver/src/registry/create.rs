@@ -101,7 +101,7 @@ impl Registry {
             if addresses::is_service(resource) {
                 self.allocate(entry, &mut value, None)?;
             }
-            if !metadata::text(&value, "resourceVersion").is_empty() {
+            if !options.dry_run && !metadata::text(&value, "resourceVersion").is_empty() {
                 let message = "resourceVersion should not be set on objects to be created";
                 return Err(ApiError::new(500, "", message));
             }

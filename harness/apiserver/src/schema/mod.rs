@@ -74,14 +74,13 @@ impl StructuralSchema {
         validate::nulls(&self.root, object)
     }
 
-    /// Validates an object, and if it is valid, evaluates the rules of `x-kubernetes-validations`. Updates tolerate
+    /// Validates an object, and unless it lacks parts or has wrong types, evaluates the rules of `x-kubernetes-validations`. Updates tolerate
     /// invalid values that have not changed, because a schema can become stricter.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = validate::validate(&self.root, new, old);
-        if errors.is_empty() {
-            errors = self.rules.check(new, old);
-        } else {
-            errors.extend(self.rules.unchecked(&errors));
+        match self.rules.unchecked(&errors) {
+            None => errors.extend(self.rules.check(new, old)),
+            unchecked => errors.extend(unchecked),
         }
         errors
     }

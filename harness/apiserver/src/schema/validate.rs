@@ -276,8 +276,8 @@ fn text_limits(limits: &Limits, value: &Value, text: &str, path: Path<'_>, error
     } else if let Some(least) = limits.min_length.filter(|least| length < *least) {
         let why = format_args!("should be at least {least} chars long");
         errors.push(invalid(value, path, why));
-    } else if let Some(pattern) = limits.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-        errors.push(invalid(value, path, format_args!("should match '{pattern}'")));
+    } else if let Some(pattern) = limits.pattern.as_ref().filter(|pattern| !pattern.regex.is_match(text)) {
+        errors.push(invalid(value, path, format_args!("should match '{}'", pattern.text)));
     }
     if let Some(format) = limits
         .format

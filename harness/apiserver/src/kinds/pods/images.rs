@@ -39,8 +39,14 @@ mod tests {
     #[case("nginx:1.2", false)]
     #[case("localhost:5000/nginx", true)]
     #[case("localhost:5000/nginx:1", false)]
-    #[case("nginx@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", false)]
-    #[case("nginx:latest@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", true)]
+    #[case(
+        "nginx@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+        false
+    )]
+    #[case(
+        "nginx:latest@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+        true
+    )]
     #[case("ko://example.com/cmd/activator", false)]
     #[case("example.com/Upper", false)]
     #[case("Example.com/lower", true)]

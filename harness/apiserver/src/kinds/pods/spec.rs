@@ -118,6 +118,7 @@ fn validate_volumes<'a>(errors: &mut Vec<FieldError>, spec: &'a Value, path: &st
     for (index, volume) in items(spec, "/volumes").iter().enumerate() {
         let path = format!("{path}.volumes[{index}]");
         let name = text(volume, "/name");
+        let known_errors = errors.len();
         if name.is_empty() {
             errors.push(FieldError::required(format!("{path}.name"), ""));
         } else {
@@ -126,7 +127,6 @@ fn validate_volumes<'a>(errors: &mut Vec<FieldError>, spec: &'a Value, path: &st
                 errors.push(FieldError::duplicate(format!("{path}.name"), name));
             }
         }
-        let known_errors = errors.len();
         let sources = members(volume, "")
             .filter(|(field, value)| *field != "name" && !value.is_null())
             .skip(1);

@@ -58,7 +58,9 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
         default(port, "", "protocol", "TCP");
         if let Some(number) = port.get("port").cloned() {
             if let Some(port) = port.as_object_mut()
-                && port.get("targetPort").is_some_and(|target| *target == 0 || *target == "")
+                && port
+                    .get("targetPort")
+                    .is_some_and(|target| *target == 0 || *target == "")
             {
                 port.remove("targetPort");
             }

@@ -40,7 +40,8 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 
 /// There is one range of addresses, of IPv4.
 fn validate_families(errors: &mut Vec<FieldError>, new: &Value) {
-    let is_free = is_headless(new) && items(new, "/spec/selector").is_empty() && same(new.pointer("/spec/selector"), None);
+    let is_free =
+        is_headless(new) && items(new, "/spec/selector").is_empty() && same(new.pointer("/spec/selector"), None);
     if is_free || text(new, "/spec/type") == "ExternalName" {
         return;
     }
@@ -48,13 +49,18 @@ fn validate_families(errors: &mut Vec<FieldError>, new: &Value) {
     let mut refuse = |why: &str| errors.push(FieldError::invalid("spec.ipFamilyPolicy", policy, why));
     if policy == "SingleStack" && families.len() == 2 {
         refuse("must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified");
+        return;
     }
     if policy == "RequireDualStack" {
         refuse("this cluster is not configured for dual-stack services");
     }
     for (index, family) in families.iter().enumerate().filter(|(_, family)| *family == "IPv6") {
         let path = format!("spec.ipFamilies[{index}]");
-        errors.push(FieldError::invalid(path, family.clone(), "not configured on this cluster"));
+        errors.push(FieldError::invalid(
+            path,
+            family.clone(),
+            "not configured on this cluster",
+        ));
     }
 }
 

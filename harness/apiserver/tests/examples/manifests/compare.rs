@@ -36,7 +36,10 @@ pub fn answers(embedded: &Answer, real: &Answer) -> Vec<Difference> {
             real.body.clone(),
         )],
         (false, true) => vec![Difference::new(
-            format!("refused here, accepted by kube-apiserver: {}", first_cause(&embedded.body)),
+            format!(
+                "refused here, accepted by kube-apiserver: {}",
+                first_cause(&embedded.body)
+            ),
             embedded.body.clone(),
             Value::Null,
         )],
@@ -167,8 +170,12 @@ fn normalize(value: &mut Value, is_root: bool, is_pod: bool) {
         LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap());
     match value {
         Value::Object(map) => {
-            let generated = map.get("metadata").filter(|metadata| metadata["generateName"].is_string());
-            let generated = generated.and_then(|metadata| metadata["name"].as_str()).map(str::to_owned);
+            let generated = map
+                .get("metadata")
+                .filter(|metadata| metadata["generateName"].is_string());
+            let generated = generated
+                .and_then(|metadata| metadata["name"].as_str())
+                .map(str::to_owned);
             if let Some(name) = generated.filter(|_| is_root) {
                 let mut text = Value::Object(std::mem::take(map)).to_string();
                 text = text.replace(&format!("{name:?}"), "\"GENERATED\"");

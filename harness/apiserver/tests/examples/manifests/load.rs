@@ -77,13 +77,7 @@ fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// The items of a list, or the document itself.
 fn items(document: Value) -> Vec<Value> {
     match document.get("items").and_then(Value::as_array) {
-        Some(items)
-            if document["kind"]
-                .as_str()
-                .is_some_and(|kind| kind.ends_with("List")) =>
-        {
-            items.clone()
-        }
+        Some(items) if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => items.clone(),
         _ => vec![document],
     }
 }

@@ -95,7 +95,10 @@ impl Server {
 
     /// Deletes a created object, also if it has finalizers.
     pub async fn remove(&self, folder: &str, created: &Answer) -> Result<(), Box<dyn Error>> {
-        let Some(name) = created.body["metadata"]["name"].as_str().filter(|_| created.code == 201) else {
+        let Some(name) = created.body["metadata"]["name"]
+            .as_str()
+            .filter(|_| created.code == 201)
+        else {
             return Ok(());
         };
         let path = format!("{folder}/{name}");
@@ -123,9 +126,12 @@ impl Server {
             let resources = self.send("GET", &path, &Value::Null).await?.body;
             for resource in resources["resources"].as_array().into_iter().flatten() {
                 let (name, kind) = (resource["name"].as_str(), resource["kind"].as_str());
-                let (Some(name), Some(kind)) = (name, kind) else { continue };
+                let (Some(name), Some(kind)) = (name, kind) else {
+                    continue;
+                };
                 let verbs = resource["verbs"].as_array();
-                let is_stored = verbs.is_some_and(|verbs| ["create", "get"].iter().all(|verb| verbs.contains(&json!(verb))));
+                let is_stored =
+                    verbs.is_some_and(|verbs| ["create", "get"].iter().all(|verb| verbs.contains(&json!(verb))));
                 if name.contains('/') || !is_stored {
                     continue;
                 }

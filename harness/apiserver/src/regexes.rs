@@ -32,8 +32,7 @@ pub(crate) fn from_go(pattern: &str) -> Cow<'_, str> {
             }
             '[' => out.push('\\'),
             ']' if in_class => in_class = false,
-            '&' | '~' if in_class => out.push('\\'),
-            '-' if in_class && rest.starts_with("--") => out.push('\\'),
+            '&' | '~' | '-' if in_class && rest.chars().nth(1) == Some(next) => out.push('\\'),
             _ => {}
         }
         out.push_str(rest.get(..length).unwrap_or_default());
