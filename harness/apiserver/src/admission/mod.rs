@@ -6,6 +6,7 @@
 mod authorizer;
 mod bound;
 mod effect;
+mod equivalent;
 mod matching;
 mod mutating;
 mod mutations;

@@ -304,7 +304,7 @@ fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) 
                 "may not be '.' or '..' or contain '/' or '%'",
             ));
         }
-    } else if resource.group.is_empty() && matches!(resource.plural.as_str(), "namespaces" | "services") {
+    } else if has_label_name(resource) {
         if name.len() > 63 {
             errors.push(FieldError::invalid(FIELD, name, "must be no more than 63 characters"));
         } else if is_dns_subdomain(name) && name.contains('.') {
@@ -317,6 +317,14 @@ fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) 
     } else if !is_dns_subdomain(name) {
         errors.push(FieldError::invalid(FIELD, name, SUBDOMAIN));
     }
+}
+
+/// Whether the name must be a DNS label, as it becomes a part of other names.
+fn has_label_name(resource: &Resource) -> bool {
+    matches!(
+        (resource.group.as_str(), resource.plural.as_str()),
+        ("", "namespaces" | "services") | ("apps", "statefulsets")
+    )
 }
 
 /// Whether the name only has to be a segment of a path.

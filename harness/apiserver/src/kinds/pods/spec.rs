@@ -17,7 +17,7 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, spec: &Value, pat
     }
     let on_host = spec.get("hostNetwork").and_then(Value::as_bool) == Some(true);
     let mut names: Vec<&str> = Vec::new();
-    for list in ["initContainers", "containers"] {
+    for list in ["containers", "initContainers"] {
         for (index, container) in items(spec, &format!("/{list}")).iter().enumerate() {
             let path = format!("{path}.{list}[{index}]");
             let name = text(container, "/name");

@@ -79,6 +79,10 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
         drop_fields_of_type(new, old);
     }
     if !needs_address(new) {
+        let address = text(new, "/spec/clusterIP").to_owned();
+        if !address.is_empty() {
+            default(new, "/spec", "clusterIPs", json!([address]));
+        }
         return;
     }
     default(new, "/spec", "internalTrafficPolicy", "Cluster");

@@ -227,3 +227,84 @@ fn a_revision_in_a_new_object() {
         part(site, "existing", "/api/v1/namespaces/{ns}/configmaps", map, "").await;
     });
 }
+
+#[test]
+fn names_of_workloads_and_their_containers() {
+    contract!(async |site: &Site| {
+        for name in ["a.b", "Upper", "fine"] {
+            let mut set = workload(pod_spec(json!({})), json!({}));
+            set["metadata"]["name"] = name.into();
+            site.causes(name, "POST", SETS, set).await;
+        }
+        let container = json!({ "name": "c", "image": "i" });
+        let pod = pod_spec(json!({ "initContainers": [container] }));
+        let pod = json!({ "metadata": { "name": "p" }, "spec": pod });
+        site.causes("doubled", "POST", PODS, pod).await;
+    });
+}
+
+#[test]
+fn security_contexts_that_contradict_themselves() {
+    contract!(async |site: &Site| {
+        for context in [
+            json!({ "allowPrivilegeEscalation": false, "privileged": true }),
+            json!({ "allowPrivilegeEscalation": false, "capabilities": { "add": ["CAP_SYS_ADMIN"] } }),
+            json!({ "allowPrivilegeEscalation": false, "capabilities": { "add": ["SYS_ADMIN"] } }),
+            json!({ "privileged": true }),
+            json!({ "runAsUser": -1 }),
+            json!({ "runAsGroup": 2147483648_i64 }),
+        ] {
+            let what = context.to_string();
+            let container = json!({ "name": "c", "image": "i", "securityContext": context });
+            let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [container] } });
+            let answer = site.quietly("POST", PODS, &[], pod).await;
+            // The values in the messages are written in Go's notation.
+            let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
+            let causes: Vec<_> = causes
+                .map(|cause| {
+                    let message = cause["message"].as_str().unwrap().rsplit(": ").next().unwrap();
+                    format!("{} {message}", cause["field"])
+                })
+                .collect();
+            site.note(&format!("{what}: {} {causes:?}", answer.code));
+        }
+    });
+}
+
+#[test]
+fn types_of_paths_of_an_ingress() {
+    contract!(async |site: &Site| {
+        for path in [
+            json!({ "path": "/" }),
+            json!({ "path": "/", "pathType": "" }),
+            json!({ "path": "/", "pathType": "Other" }),
+            json!({ "path": "a", "pathType": "Prefix" }),
+        ] {
+            let what = path.to_string();
+            let ingress = json!({
+                "metadata": { "name": "i" }, "spec": { "rules": [{ "http": { "paths": [path] } }] },
+            });
+            let all = "/apis/networking.k8s.io/v1/namespaces/{ns}/ingresses?dryRun=All";
+            site.causes(&what, "POST", all, ingress).await;
+        }
+    });
+}
+
+#[test]
+fn the_address_of_an_external_name() {
+    contract!(async |site: &Site| {
+        for change in [
+            json!({}),
+            json!({ "clusterIP": "None" }),
+            json!({ "clusterIP": "" }),
+            json!({ "clusterIPs": ["None"] }),
+        ] {
+            let spec = with(
+                &json!({ "type": "ExternalName", "externalName": "example.com" }),
+                change.clone(),
+            );
+            let service = json!({ "metadata": { "name": "s" }, "spec": spec });
+            site.causes(&change.to_string(), "POST", SERVICES, service).await;
+        }
+    });
+}
