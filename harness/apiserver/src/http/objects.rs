@@ -460,6 +460,8 @@ fn written(exchange: &Exchange<'_>, entry: &Entry, written: Written) -> Result<R
 fn warn(response: &mut Response<Body>, mut texts: Vec<String>) {
     texts.sort();
     texts.dedup();
+    // As upstream, which does not encode such texts.
+    texts.retain(|text| !text.is_empty() && !text.contains(char::is_control));
     for text in shortened(texts) {
         let quoted = Value::from(text).to_string();
         if let Ok(value) = format!("299 - {quoted}").parse() {

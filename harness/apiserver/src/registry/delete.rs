@@ -43,7 +43,11 @@ impl Registry {
             check_preconditions(resource, &current, options)?;
             namespaces::check_deletable(resource, &key.name)?;
             let old = entry.decoded(&current)?;
-            let warnings = review::let_delete(&key.namespace, &old, options.reviewer.as_deref())?;
+            let warnings = review::let_delete(
+                (&key.namespace, if options.of_collection { "" } else { &key.name }),
+                &old,
+                options.reviewer.as_deref(),
+            )?;
             if let Some(mut written) = self.attempt_deletion(entry, (current, old), options)? {
                 written.warnings.extend(warnings);
                 return Ok(written);
@@ -143,6 +147,10 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<(Page, Vec<String>), ApiError> {
         let page = self.list(entry, namespace, list)?;
+        let options = &DeleteOptions {
+            of_collection: true,
+            ..options.clone()
+        };
         let mut warnings = Vec::new();
         for object in &page.objects {
             match self.delete(entry, &object.key, options) {

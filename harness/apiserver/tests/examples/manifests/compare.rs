@@ -26,6 +26,20 @@ impl Difference {
     }
 }
 
+/// A pattern that the code contains; `None` would be a mistake in it.
+type Pattern = Option<Regex>;
+
+fn pattern(text: &str) -> Pattern {
+    Regex::new(text).ok()
+}
+
+fn replaced(pattern: &Pattern, text: &str, by: &str) -> String {
+    match pattern {
+        Some(pattern) => pattern.replace_all(text, by).into_owned(),
+        None => text.to_owned(),
+    }
+}
+
 /// Compares the responses to a creation.
 pub fn answers(embedded: &Answer, real: &Answer) -> Vec<Difference> {
     let mut found = match (embedded.code < 300, real.code < 300) {
@@ -115,12 +129,12 @@ fn first_cause(status: &Value) -> String {
 }
 
 fn without_values(text: &str) -> String {
-    static QUOTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"\\?"[^"]*""#).unwrap());
-    static KEYS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[[^\]]*\]").unwrap());
-    static NUMBERS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b\d+\b").unwrap());
-    let text = KEYS.replace_all(text, "[]");
-    let text = QUOTED.replace_all(&text, "\"…\"");
-    let text = NUMBERS.replace_all(&text, "N");
+    static QUOTED: LazyLock<Pattern> = LazyLock::new(|| pattern(r#"\\?"[^"]*""#));
+    static KEYS: LazyLock<Pattern> = LazyLock::new(|| pattern(r"\[[^\]]*\]"));
+    static NUMBERS: LazyLock<Pattern> = LazyLock::new(|| pattern(r"\b\d+\b"));
+    let text = replaced(&KEYS, text, "[]");
+    let text = replaced(&QUOTED, &text, "\"…\"");
+    let text = replaced(&NUMBERS, &text, "N");
     text.chars().take(200).collect()
 }
 
@@ -166,8 +180,8 @@ fn differences(kind: &str, path: String, here: &Value, there: &Value, found: &mu
 
 /// Removes what the server assigns.
 fn normalize(value: &mut Value, is_root: bool, is_pod: bool) {
-    static UID: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap());
+    static UID: LazyLock<Pattern> =
+        LazyLock::new(|| pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
     match value {
         Value::Object(map) => {
             let generated = map
@@ -215,7 +229,7 @@ fn normalize(value: &mut Value, is_root: bool, is_pod: bool) {
             map.values_mut().for_each(|value| normalize(value, false, is_pod));
         }
         Value::Array(items) => items.iter_mut().for_each(|item| normalize(item, false, is_pod)),
-        Value::String(text) if UID.is_match(text) => *text = UID.replace_all(text, "UID").into_owned(),
+        Value::String(text) => *text = replaced(&UID, text, "UID"),
         _ => {}
     }
 }

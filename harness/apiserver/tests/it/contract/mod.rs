@@ -48,6 +48,7 @@ mod tables;
 mod transcript;
 mod versions;
 mod watches;
+mod webhook_requests;
 mod webhooks;
 mod workloads;
 

@@ -12,22 +12,22 @@ use super::policies::{ATTEMPTS, GROUP, MAPS, decide, map};
 use super::program::{Answer, Program};
 use super::site::{Site, with};
 
-const MUTATING: &str = "mutatingwebhookconfigurations";
-const VALIDATING: &str = "validatingwebhookconfigurations";
+pub(super) const MUTATING: &str = "mutatingwebhookconfigurations";
+pub(super) const VALIDATING: &str = "validatingwebhookconfigurations";
 
 /// The answer to a request at a path: the member `response` of the review, without its uid.
-type Decisions = fn(path: &str, request: &Value) -> Value;
+pub(super) type Decisions = fn(path: &str, request: &Value) -> Value;
 
 /// A program with webhooks of admission.
-struct Hooks(Program);
+pub(super) struct Hooks(pub(super) Program);
 
 impl Hooks {
-    async fn start(decisions: Decisions) -> Self {
+    pub(super) async fn start(decisions: Decisions) -> Self {
         Self(Program::start(Arc::new(move |path, review| decide_about(path, review, decisions))).await)
     }
 
     /// A webhook of this program at a path, for config maps of the case.
-    fn hook(&self, name: &str, change: Value) -> Value {
+    pub(super) fn hook(&self, name: &str, change: Value) -> Value {
         let whole = json!({
             "name": format!("{name}.example.com"),
             "clientConfig": { "url": format!("{}/{name}", self.0.url), "caBundle": self.0.authority },
@@ -40,7 +40,11 @@ impl Hooks {
     }
 
     /// Installs webhooks and waits until they are in force.
-    async fn install(&self, site: &Site, configurations: impl IntoIterator<Item = (&str, &str, Vec<Value>)>) {
+    pub(super) async fn install(
+        &self,
+        site: &Site,
+        configurations: impl IntoIterator<Item = (&str, &str, Vec<Value>)>,
+    ) {
         let marker = |plural: &str| {
             let selector = json!({ "objectSelector": { "matchLabels": { "marker": plural } } });
             vec![self.hook("marker", selector)]
@@ -78,7 +82,7 @@ impl Hooks {
     }
 
     /// The paths of the calls since the last time.
-    fn paths(&self) -> Vec<String> {
+    pub(super) fn paths(&self) -> Vec<String> {
         self.0.calls.lock().drain(..).map(|(path, _)| path).collect()
     }
 }
@@ -98,7 +102,7 @@ fn decide_about(path: &str, review: &Value, decisions: Decisions) -> Answer {
     Answer::Body(json!({ "kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response }))
 }
 
-fn patch(operations: &Value) -> Value {
+pub(super) fn patch(operations: &Value) -> Value {
     json!({ "allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(operations.to_string()) })
 }
 
