@@ -308,3 +308,82 @@ fn the_address_of_an_external_name() {
         }
     });
 }
+
+#[test]
+fn qualities_of_pods_with_resources_of_the_pod() {
+    contract!(async |site: &Site| {
+        let both = json!({ "requests": { "cpu": "1", "memory": "1Gi" }, "limits": { "cpu": "1", "memory": "1Gi" } });
+        for (resources, of_container) in [
+            (json!({ "requests": { "cpu": "1" } }), json!({})),
+            (both.clone(), json!({})),
+            (both.clone(), json!({ "requests": { "cpu": "500m" } })),
+            (json!({ "limits": { "cpu": "1" } }), json!({})),
+            (json!(null), both),
+        ] {
+            let what = format!("{resources} {of_container}");
+            let container = json!({ "name": "c", "image": "i:1", "resources": of_container });
+            let spec = json!({ "containers": [container], "resources": resources });
+            let pod = json!({ "metadata": { "name": "p" }, "spec": spec });
+            part(site, &what, PODS, pod, "/status/qosClass").await;
+        }
+    });
+}
+
+#[test]
+fn requests_of_claim_templates() {
+    contract!(async |site: &Site| {
+        let path = "/apis/resource.k8s.io/v1/namespaces/{ns}/resourceclaimtemplates?dryRun=All";
+        for request in [
+            json!({ "name": "r", "exactly": { "deviceClassName": "c" } }),
+            json!({ "name": "r", "exactly": { "deviceClassName": "c", "allocationMode": "All" } }),
+            json!({ "name": "r", "firstAvailable": [
+                { "name": "a", "deviceClassName": "c" }, { "name": "b", "deviceClassName": "c", "count": 2 },
+            ] }),
+        ] {
+            let what = request.to_string();
+            let spec = json!({ "spec": { "devices": { "requests": [request] } } });
+            let template = json!({ "metadata": { "name": "t" }, "spec": spec });
+            part(site, &what, path, template, "/spec/spec/devices/requests/0").await;
+        }
+    });
+}
+
+#[test]
+fn types_of_the_metrics_of_an_autoscaler() {
+    contract!(async |site: &Site| {
+        let path = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers?dryRun=All";
+        let target = json!({ "type": "Utilization", "averageUtilization": 50 });
+        let cpu = json!({ "name": "cpu", "target": target });
+        for metric in [
+            json!({ "type": "Resource", "resource": cpu }),
+            json!({ "resource": cpu }),
+            json!({ "type": "Other", "resource": cpu }),
+        ] {
+            let what = metric.to_string();
+            let scaler = json!({ "metadata": { "name": "a" }, "spec": {
+                "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" },
+                "maxReplicas": 3, "metrics": [metric],
+            } });
+            site.causes(&what, "POST", path, scaler).await;
+        }
+    });
+}
+
+#[test]
+fn forms_of_addresses_of_endpoints() {
+    contract!(async |site: &Site| {
+        let path = "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices?dryRun=All";
+        for (type_, address) in [
+            ("IPv6", "2001:0db8:0000::1"),
+            ("IPv6", "2001:db8::1"),
+            ("IPv6", "2001:DB8::1"),
+            ("IPv4", "10.0.0.1"),
+            ("IPv4", "10.0.0.01"),
+        ] {
+            let slice = json!({
+                "metadata": { "name": "s" }, "addressType": type_, "endpoints": [{ "addresses": [address] }],
+            });
+            site.causes(address, "POST", path, slice).await;
+        }
+    });
+}
