@@ -5,7 +5,7 @@ SEED ?= 7
 FUZZ_SECONDS ?= 3600
 ATTACKS ?= 1000
 
-.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers capi sim chaos bench lint up \
+.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers capi public-manifests sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -90,6 +90,9 @@ conformance: conformance-apiserver conformance-controllers ## both contracts on 
 conformance-apiserver: ## the API server's contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
 	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster'; exit 2; }
 	INSTA_UPDATE=no RUST_TEST_THREADS=10 $(CARGO) test --workspace --exclude controllers --test it contract::
+
+public-manifests: ## definitions and manifests of public projects, on the embedded server and on a kube-apiserver: needs Go and Python
+	scripts/public-manifests/compare $(DETAILS)
 
 conformance-controllers: ## the built-in controllers' contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
 	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster with controllers'; exit 2; }

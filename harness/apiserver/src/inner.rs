@@ -1,17 +1,14 @@
 //! The shared state of the front ends of one server.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clock::Stream;
 use parking_lot::Mutex;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::admission::{self, Admission, Call};
+use crate::admission::{self, Admission};
 use crate::authority::Authority;
 use crate::authorization::Authorizer;
-use crate::callback::{Callback, Caller};
 use crate::data::Data;
 use crate::faults::Faults;
 use crate::heavy::HeavyWork;
@@ -20,9 +17,7 @@ use crate::in_flight::InFlight;
 use crate::life::Life;
 use crate::metrics::Metrics;
 use crate::observe::Observer;
-use crate::policies::Place;
 use crate::registry::Registry;
-use crate::service_port::ServicePort;
 use crate::signer::Signer;
 
 /// The shared state of the front ends.
@@ -37,10 +32,6 @@ pub(crate) struct Inner {
     pub(crate) authorizer: Authorizer,
     /// The policies that decide about writes.
     pub(crate) admission: Admission,
-    /// Calls webhooks.
-    pub(crate) caller: Caller,
-    /// Where the services run that webhooks name.
-    pub(crate) services: BTreeMap<ServicePort, SocketAddr>,
     pub(crate) faults: Faults,
     /// The bodies of requests in progress.
     pub(crate) in_flight: InFlight,
@@ -75,25 +66,6 @@ impl Inner {
     }
 }
 
-impl Inner {
-    fn callback(&self, call: Call) -> Callback {
-        let address = match &call.client.place {
-            Place::Url(_) => None,
-            Place::Service { port, path: _ } => {
-                let given = self.services.get(port).copied();
-                given.or_else(|| self.registry.endpoint_of(port))
-            }
-        };
-        Callback {
-            url: call.client.url(),
-            address,
-            authorities: call.client.authorities,
-            timeout: call.timeout,
-            body: call.body,
-        }
-    }
-}
-
 impl admission::Context for Inner {
     fn registry(&self) -> &Registry {
         &self.registry
@@ -101,21 +73,6 @@ impl admission::Context for Inner {
 
     fn authorizer(&self) -> &Authorizer {
         &self.authorizer
-    }
-
-    fn call(&self, calls: Vec<Call>) -> Vec<Result<Vec<u8>, String>> {
-        let refuse = |why: &str| calls.iter().map(|_| Err(why.to_owned())).collect();
-        if self.registry.clock().is_simulated() {
-            return refuse("failed to call webhook: a simulated API server has no network");
-        }
-        match Handle::try_current() {
-            Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => self
-                .caller
-                .send(calls.into_iter().map(|call| self.callback(call)).collect()),
-            _ => refuse(
-                "failed to call webhook: it needs a runtime of tokio with several threads (flavor = \"multi_thread\")",
-            ),
-        }
     }
 
     fn uid(&self) -> String {

@@ -376,6 +376,8 @@ impl Parser<'_> {
         let value = match word {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
+            // As upstream, brackets without a number select the first item.
+            "" if rest.starts_with(']') => 0.into(),
             word => match (word.parse::<i64>(), word.parse::<f64>().ok().and_then(Number::from_f64)) {
                 (Ok(whole), _) => whole.into(),
                 (_, Some(number)) => number.into(),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::conversion::Versions;
 use crate::schema::StructuralSchema;
 use crate::status::FieldError;
 
@@ -217,6 +218,10 @@ pub struct Resource {
     pub validate: Option<Validate>,
     /// How objects are stored, unless in the form of this version.
     pub conversion: Option<Conversion>,
+    /// The warning about a deprecated version of a custom resource.
+    pub deprecation: Option<String>,
+    /// The versions of a custom resource, between which its objects are converted.
+    pub versions: Option<Arc<Versions>>,
 }
 
 impl Resource {

@@ -20,7 +20,6 @@ use serde_json::json;
 use crate::admission::Admission;
 use crate::authority::{Authority, CertificateError};
 use crate::authorization::{Authorization, Authorizer};
-use crate::callback::Caller;
 use crate::data::{Data, DataError, Opened};
 use crate::faults::{Faults, Marks};
 use crate::heavy::HeavyWork;
@@ -206,6 +205,7 @@ impl Server {
             service_account_admission,
             field_managers,
             api_services,
+            services,
         };
         let marks = Arc::new(Marks::new(clock.clone()));
         let marking = Marking {
@@ -241,8 +241,6 @@ impl Server {
             tokens: Mutex::new(tokens),
             authorizer,
             admission,
-            caller: Caller::default(),
-            services,
             faults,
             in_flight: InFlight::default(),
             metrics: Metrics::new(metrics),

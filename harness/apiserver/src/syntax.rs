@@ -1,5 +1,7 @@
 //! The syntax of names, label keys and label values, as in `k8s.io/apimachinery/pkg/util/validation`.
 
+use std::cmp::Ordering;
+
 /// A label key, annotation key or finalizer: `name` or `prefix.example.com/name`.
 pub fn is_qualified_name(text: &str) -> bool {
     match text.split_once('/') {
@@ -54,3 +56,34 @@ const KEY: &str = "a valid label key must consist of alphanumeric characters, '-
 const QUALIFIED_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and \
     end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+/// The rule that an invalid label value violates.
+pub(crate) const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+    '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
+    used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// Stable before beta before alpha, higher numbers first, then all others by name.
+pub(crate) fn compare_versions(one: &str, other: &str) -> Ordering {
+    match (rank(one), rank(other)) {
+        (Some(one), Some(other)) => other.cmp(&one),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => one.cmp(other),
+    }
+}
+
+/// Stability, major number and minor number of `v1` or `v2beta3`; `None` for other text.
+fn rank(version: &str) -> Option<(u8, u32, u32)> {
+    let rest = version.strip_prefix('v')?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (major, rest) = rest.split_at(digits);
+    let major = major.parse().ok()?;
+    if rest.is_empty() {
+        return Some((2, major, 0));
+    }
+    let (stability, minor) = if let Some(minor) = rest.strip_prefix("beta") {
+        (1, minor)
+    } else {
+        (0, rest.strip_prefix("alpha")?)
+    };
+    Some((stability, major, minor.parse().ok()?))
+}

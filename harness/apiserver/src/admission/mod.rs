@@ -6,6 +6,7 @@
 mod authorizer;
 mod bound;
 mod effect;
+mod equivalent;
 mod matching;
 mod mutating;
 mod mutations;
@@ -25,7 +26,6 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 pub(crate) use request::{Kind, Request};
-pub(crate) use webhooks::Call;
 
 use mutating::Mutator;
 
@@ -48,8 +48,6 @@ const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.
 pub(crate) trait Context: Debug + Send + Sync + 'static {
     fn registry(&self) -> &Registry;
     fn authorizer(&self) -> &Authorizer;
-    /// Calls webhooks at the same time. Returns their responses, or the reason why there is none.
-    fn call(&self, calls: Vec<Call>) -> Vec<Result<Vec<u8>, String>>;
     /// A new identity for a question.
     fn uid(&self) -> String;
 }

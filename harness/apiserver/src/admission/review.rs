@@ -19,7 +19,7 @@ pub(crate) fn question(
     asked.extend(request.describe(subject, kind, target));
     let seen = |object: Option<&Value>| {
         let mut object = object.cloned().unwrap_or_default();
-        // Versions of custom resources have the same content.
+        // A built-in kind in another version; custom resources were converted.
         if let Some(object) = object.as_object_mut().filter(|_| *target != request.target) {
             object.insert("apiVersion".to_owned(), kind.api_version().into());
             object.insert("kind".to_owned(), kind.kind.as_str().into());

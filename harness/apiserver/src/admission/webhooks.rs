@@ -7,30 +7,24 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::effect::Effect;
+use super::equivalent::Equivalent;
 use super::matching::matched;
 use super::refusal::forbidden;
 use super::request::Request;
 use super::review::{self, Answer};
 use super::values::{Values, hold};
 use crate::json;
+use crate::network::{Call, NoAnswer};
 use crate::patch;
-use crate::policies::{Client, Reason, Webhook};
+use crate::policies::{Reason, Webhook};
 use crate::reviewer::Subject;
 use crate::status::ApiError;
-
-/// A call of a webhook.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) client: Client,
-    pub(crate) timeout: Duration,
-    /// JSON.
-    pub(crate) body: Vec<u8>,
-}
 
 /// A call that is to be made, and the identity of its question.
 struct Pending {
     call: Call,
     uid: String,
+    equivalent: Option<Equivalent>,
 }
 
 /// What a webhook does with the object. Adds warnings.
@@ -43,10 +37,10 @@ pub(crate) fn mutate(
     (request, subject): (&Request, &Subject<'_>),
     warnings: &mut Vec<String>,
 ) -> Result<Effect, ApiError> {
-    let Some(answer) = ask(context, webhook, (request, subject))? else {
+    let Some((answer, equivalent)) = ask(context, webhook, (request, subject))? else {
         return Ok(Effect::None);
     };
-    Ok(match patched(webhook, answer, subject, warnings)? {
+    Ok(match patched(webhook, answer, (subject, equivalent), warnings)? {
         Some(changed) => Effect::Changed(changed),
         None => Effect::Seen,
     })
@@ -65,7 +59,7 @@ pub(crate) fn validate(
     let mut concerned = Vec::new();
     let mut calls = Vec::new();
     for webhook in webhooks {
-        if let Some(Pending { call, uid }) = pending(context, webhook, (request, subject))? {
+        if let Some(Pending { call, uid, .. }) = pending(context, webhook, (request, subject))? {
             concerned.push((webhook, uid));
             calls.push(call);
         }
@@ -73,7 +67,7 @@ pub(crate) fn validate(
     if calls.is_empty() {
         return Ok(());
     }
-    for ((webhook, uid), response) in concerned.into_iter().zip(context.call(calls)) {
+    for ((webhook, uid), response) in concerned.into_iter().zip(context.registry().network().call(calls)) {
         if let Some(answer) = accepted(webhook, &uid, response, false)? {
             warnings.extend(answer.warnings);
             if let Some(refusal) = answer.refusal {
@@ -90,12 +84,15 @@ fn ask(
     context: &Arc<dyn Context>,
     webhook: &Webhook,
     request: (&Request, &Subject<'_>),
-) -> Result<Option<Answer>, ApiError> {
-    let Some(Pending { call, uid }) = pending(context, webhook, request)? else {
+) -> Result<Option<(Answer, Option<Equivalent>)>, ApiError> {
+    let Some(Pending { call, uid, equivalent }) = pending(context, webhook, request)? else {
         return Ok(None);
     };
-    match context.call(vec![call]).pop() {
-        Some(response) => accepted(webhook, &uid, response, true),
+    match context.registry().network().call(vec![call]).pop() {
+        Some(response) => {
+            let answer = accepted(webhook, &uid, response, true)?;
+            Ok(answer.map(|answer| (answer, equivalent)))
+        }
         None => Ok(None),
     }
 }
@@ -109,6 +106,17 @@ fn pending(
     let Some(seen) = matched(&webhook.constraints, context.registry(), request, subject)? else {
         return Ok(None);
     };
+    let equivalent = Equivalent::of(context.registry(), request, &seen.1);
+    let objects = equivalent
+        .as_ref()
+        .map(|equivalent| equivalent.seen(subject))
+        .transpose()?;
+    let converted = objects.as_ref().map(|[new, old]| Subject {
+        new: new.as_ref(),
+        old: old.as_ref(),
+        ..*subject
+    });
+    let subject = converted.as_ref().unwrap_or(subject);
     if webhook.error.is_some() || webhook.conditions.iter().next().is_some() {
         let values = Values::of(context, request, subject, &seen);
         let holds = match &webhook.error {
@@ -131,6 +139,7 @@ fn pending(
             body: question.to_string().into_bytes(),
         },
         uid,
+        equivalent,
     }))
 }
 
@@ -138,7 +147,7 @@ fn pending(
 fn accepted(
     webhook: &Webhook,
     uid: &str,
-    response: Result<Vec<u8>, String>,
+    response: Result<Vec<u8>, NoAnswer>,
     can_patch: bool,
 ) -> Result<Option<Answer>, ApiError> {
     let name = &webhook.name;
@@ -147,7 +156,10 @@ fn accepted(
             json::parse(&body).map_err(|error| format!("failed to call webhook: the response is not JSON: {error}"))?;
         review::answer(&body, name, (&webhook.review_version, uid), can_patch)
     };
-    match response.and_then(read) {
+    match response
+        .map_err(|error| format!("failed to call webhook: {error}"))
+        .and_then(read)
+    {
         Ok(answer) => Ok(Some(answer)),
         Err(why) => failed(webhook, &why),
     }
@@ -167,7 +179,7 @@ fn failed<T>(webhook: &Webhook, why: &str) -> Result<Option<T>, ApiError> {
 fn patched(
     webhook: &Webhook,
     answer: Answer,
-    subject: &Subject<'_>,
+    (subject, equivalent): (&Subject<'_>, Option<Equivalent>),
     warnings: &mut Vec<String>,
 ) -> Result<Option<Value>, ApiError> {
     warnings.extend(answer.warnings);
@@ -180,7 +192,11 @@ fn patched(
     if json::parse(&body).is_ok_and(|operations| operations == json!([])) {
         return Ok(None);
     }
-    let Some(before) = subject.new else {
+    let before = match &equivalent {
+        Some(equivalent) => equivalent.seen(subject)?[0].take(),
+        None => subject.new.cloned(),
+    };
+    let Some(before) = before else {
         return Err(ApiError::internal(format!(
             "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
             webhook.name
@@ -191,5 +207,9 @@ fn patched(
     }
     let mut after = before.clone();
     patch::json(&mut after, &body).map_err(|error| ApiError::internal(error.message))?;
-    Ok((after != *before).then_some(after))
+    match equivalent {
+        _ if after == before => Ok(None),
+        Some(equivalent) => equivalent.requested(&after).map(Some),
+        None => Ok(Some(after)),
+    }
 }

@@ -325,6 +325,10 @@ impl Environment {
         }
         let sizes: Vec<u64> = types.iter().map(|type_| type_.most().unwrap_or(1)).collect();
         let mut own = functions::cost(function, &sizes, count);
+        let of_bytes = matches!(types.first(), Some(Type::Bytes { .. }));
+        if functions::is_conversion(function) || (function == "string" && !of_bytes) {
+            own = 1;
+        }
         if function == "join" {
             let items = types.first().and_then(|type_| type_.elements().most()).unwrap_or(1);
             own = sizes.first().copied().unwrap_or(1).saturating_mul(tenth(items));
@@ -348,7 +352,7 @@ impl Environment {
             Some(second) => {
                 let (first, value) = match &range.type_ {
                     Type::List { items, .. } => (Type::Int, items.as_ref().clone()),
-                    Type::Map { values, .. } => (Type::any_text(), values.as_ref().clone()),
+                    Type::Map { values, .. } => (Type::KEY, values.as_ref().clone()),
                     _ => (Type::Dynamic, Type::Dynamic),
                 };
                 self.variables.push((inner.first.clone(), first));
@@ -423,10 +427,12 @@ fn either(one: Type, other: Type) -> Type {
                 most: more,
             },
         ) => Type::List {
-            items: if items == others {
-                items
-            } else {
-                Arc::new(Type::Dynamic)
+            items: match (most, more) {
+                _ if items == others => items,
+                // An empty list has no items of another type.
+                (0, _) => others,
+                (_, 0) => items,
+                _ => Arc::new(either(items.as_ref().clone(), others.as_ref().clone())),
             },
             most: most.max(more),
         },

@@ -191,6 +191,11 @@ pub(super) fn cost(function: &str, sizes: &[u64], count: Option<u64>) -> u64 {
     }
 }
 
+/// Whether upstream estimates a conversion of a text without its size.
+pub(super) fn is_conversion(function: &str) -> bool {
+    matches!(function, "int" | "uint" | "double" | "bool" | "timestamp" | "duration")
+}
+
 /// The type of the result.
 pub(super) fn result(function: &str, types: &[Type], count: Option<u64>) -> Type {
     let first = types.first().cloned().unwrap_or(Type::Dynamic);

@@ -101,6 +101,9 @@ impl Type {
         Self::of_object(schema, true)
     }
 
+    /// The type of a map's keys. Upstream's estimate of their size is 0.
+    pub(crate) const KEY: Self = Self::Text { most: 0 };
+
     /// The type of a text without further limits.
     pub(crate) const fn any_text() -> Self {
         Self::Text {
@@ -162,7 +165,7 @@ impl Type {
     pub(super) fn elements(&self) -> Self {
         match self {
             Self::List { items, .. } => items.as_ref().clone(),
-            Self::Map { .. } => Self::any_text(),
+            Self::Map { .. } => Self::KEY,
             _ => Self::Dynamic,
         }
     }

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::approval::{Approval, approval};
+use super::conversion;
 use super::names::{Conflict, TakenNames};
 use super::{is_true, items, text, texts};
 
@@ -16,9 +17,7 @@ const ESTABLISHED: &str = "Established";
 /// A definition whose names belong to another one of its group, in `taken`, is established when they are free.
 pub fn establish(crd: &mut Value, now: &str, taken: &TakenNames) {
     default_names(crd);
-    if text(crd, "/spec/conversion/strategy").is_empty() {
-        set(crd, "spec", "conversion", json!({ "strategy": "None" }));
-    }
+    conversion::default(crd);
     let (accepted, conflict) = taken.accept(crd);
     set(crd, "status", "acceptedNames", accepted);
     let mut stored = texts(crd, "/status/storedVersions");
@@ -53,6 +52,9 @@ pub fn establish(crd: &mut Value, now: &str, taken: &TakenNames) {
         return;
     }
     let (status, reason, message) = match conflict {
+        None if !conversion::has_valid_bundle(crd) => {
+            ("False", "InvalidCABundle", "The conversion webhook CABundle is invalid")
+        }
         None => ("True", "InitialNamesAccepted", "the initial names have been accepted"),
         Some(_) => ("False", "NotAccepted", "not all names are accepted"),
     };

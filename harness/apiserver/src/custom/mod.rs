@@ -2,17 +2,22 @@
 //! objects.
 
 mod approval;
+mod conversion;
 mod establish;
 mod names;
 mod resources;
+mod scale;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod versions;
 
 pub use self::establish::{establish, is_established, waits_for_names};
 pub use self::names::TakenNames;
 pub use self::resources::resources;
+pub(crate) use self::scale::validate_scale;
 pub use self::validate::validate;
+pub(crate) use self::versions::versions;
 
 use serde_json::Value;
 

@@ -9,6 +9,7 @@ use crate::jsonpath::JsonPath;
 use crate::resource::{Column, Endpoint, Generation, Printer, Resource, Selectable, Shape, Subresource};
 use crate::schema::StructuralSchema;
 use crate::status::FieldError;
+use crate::syntax::compare_versions;
 
 /// One resource per served version, if the definition is established.
 ///
@@ -55,7 +56,29 @@ fn resource(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<
         prepare: None,
         validate: None,
         conversion: None,
+        deprecation: deprecation(crd, version),
+        versions: None,
     })
+}
+
+/// The warning about a version, if it is deprecated: that of the definition, or one that names the newest other version.
+fn deprecation(crd: &Value, version: &Value) -> Option<String> {
+    if !is_true(version, "/deprecated") {
+        return None;
+    }
+    if let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(warning.to_owned());
+    }
+    let (group, kind) = (text(crd, "/spec/group"), text(crd, "/spec/names/kind"));
+    let name = text(version, "/name");
+    let others = items(crd, "/spec/versions").iter();
+    let others = others.filter(|other| is_true(other, "/served") && !is_true(other, "/deprecated"));
+    let newer = others
+        .map(|other| text(other, "/name"))
+        .filter(|other| compare_versions(other, name).is_lt())
+        .min_by(|one, other| compare_versions(one, other));
+    let replacement = newer.map_or_else(String::new, |newer| format!("; use {group}/{newer} {kind}"));
+    Some(format!("{group}/{name} {kind} is deprecated{replacement}"))
 }
 
 /// Compiles a version's schema; errors have paths relative to the definition.

@@ -114,7 +114,7 @@ fn the_storage_version_comes_first_and_unserved_versions_are_omitted() {
 #[case("/spec/versions/0/name", json!("V1"), "spec.versions[0].name")]
 #[case("/spec/versions/0/schema", json!({}), "spec.versions[0].schema.openAPIV3Schema")]
 #[case("/spec/names/shortNames/0", json!("W D"), "spec.names.shortNames[0]")]
-#[case("/spec/conversion/strategy", json!("Webhook"), "spec.conversion.strategy")]
+#[case("/spec/conversion/strategy", json!("Other"), "spec.conversion.strategy")]
 #[case(
     "/spec/versions/0/additionalPrinterColumns/0/jsonPath",
     json!("spec.replicas"),

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{approval, is_true, items, resources, text, texts};
+use super::{approval, conversion, is_true, items, resources, text, texts};
 use crate::jsonpath::JsonPath;
 use crate::status::FieldError;
 use crate::syntax::is_dns_subdomain;
@@ -34,15 +34,15 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
             &["Cluster", "Namespaced"],
         ));
     }
-    let strategy = text(crd, "/spec/conversion/strategy");
-    if !matches!(strategy, "" | "None") {
-        errors.push(FieldError::not_supported(
-            "spec.conversion.strategy",
-            strategy,
-            &["None"],
-        ));
+    if is_true(crd, "/spec/preserveUnknownFields")
+        && !old.is_some_and(|old| is_true(old, "/spec/preserveUnknownFields"))
+    {
+        let why =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.push(FieldError::invalid("spec.preserveUnknownFields", true, why));
     }
     validate_versions(&mut errors, crd);
+    conversion::validate(&mut errors, crd, old);
     if let Some(old) = old {
         validate_update(&mut errors, crd, old);
     }
@@ -115,6 +115,10 @@ fn validate_versions(errors: &mut Vec<FieldError>, crd: &Value) {
         let path = format!("spec.versions[{index}]");
         let name = text(version, "/name");
         validate_label(errors, &format!("{path}.name"), name);
+        if index == 0 && !name.is_empty() {
+            // Upstream's internal form has the first version twice.
+            validate_label(errors, "spec.version", name);
+        }
         if names.contains(&name) {
             errors.push(FieldError::invalid(
                 "spec.versions",
@@ -124,10 +128,7 @@ fn validate_versions(errors: &mut Vec<FieldError>, crd: &Value) {
         }
         names.push(name);
         if version.pointer("/schema/openAPIV3Schema").is_none_or(Value::is_null) {
-            errors.push(FieldError::required(
-                format!("{path}.schema.openAPIV3Schema"),
-                "schemas are required",
-            ));
+            errors.push(FieldError::required(format!("{path}.schema.openAPIV3Schema"), ""));
         } else if let Err(found) = resources::compile(index, version) {
             errors.extend(found);
         }
@@ -144,6 +145,10 @@ fn validate_versions(errors: &mut Vec<FieldError>, crd: &Value) {
         ));
     }
     let stored = texts(crd, "/status/storedVersions");
+    if stored.is_empty() && storages == 0 {
+        let why = "must have at least one stored version";
+        errors.push(FieldError::invalid("status.storedVersions", Value::Null, why));
+    }
     for (index, version) in stored
         .iter()
         .enumerate()

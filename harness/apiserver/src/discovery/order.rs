@@ -1,10 +1,10 @@
 //! The order of groups, versions and resources.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::resource::Resource;
+use crate::syntax::compare_versions;
 
 /// Upstream's priorities of built-in groups; groups of CustomResourceDefinitions have 1000.
 fn priority(group: &str) -> u32 {
@@ -75,33 +75,6 @@ pub(super) fn in_version<'a>(resources: &'a [Arc<Resource>], group: &str, versio
         .collect();
     resources.sort_by(|one, other| one.plural.cmp(&other.plural));
     resources
-}
-
-/// Stable before beta before alpha, higher numbers first, then all others by name.
-fn compare_versions(one: &str, other: &str) -> Ordering {
-    match (rank(one), rank(other)) {
-        (Some(one), Some(other)) => other.cmp(&one),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => one.cmp(other),
-    }
-}
-
-/// Stability, major number and minor number of `v1` or `v2beta3`; `None` for other text.
-fn rank(version: &str) -> Option<(u8, u32, u32)> {
-    let rest = version.strip_prefix('v')?;
-    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let (major, rest) = rest.split_at(digits);
-    let major = major.parse().ok()?;
-    if rest.is_empty() {
-        return Some((2, major, 0));
-    }
-    let (stability, minor) = if let Some(minor) = rest.strip_prefix("beta") {
-        (1, minor)
-    } else {
-        (0, rest.strip_prefix("alpha")?)
-    };
-    Some((stability, major, minor.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -367,7 +367,7 @@ impl Exchange<'_> {
         match route {
             Route::Resource(target) => {
                 let mut response = objects::serve(self, target, verb).await?;
-                deprecation::warn(target, &mut response);
+                deprecation::warn(&self.server.registry.catalog(), target, &mut response);
                 Ok(response)
             }
             Route::Faults { name } => admin::serve(self, name.as_deref()),

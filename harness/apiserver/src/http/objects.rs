@@ -56,9 +56,12 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
     if !target.group.is_empty() && !catalog.has_group(&target.group) {
         return Ok(super::page_not_found());
     }
-    let entry = catalog
-        .find(&target.group, &target.version, &target.plural)
-        .ok_or_else(no_such_path)?;
+    let Some(entry) = catalog.find(&target.group, &target.version, &target.plural) else {
+        if catalog.has_custom_resources_only(&target.group) {
+            return Ok(super::page_not_found());
+        }
+        return Err(no_such_path());
+    };
     let resource = &entry.resource;
     if resource.endpoint == Endpoint::Review {
         if resource.namespaced != target.namespace.is_some() {
@@ -201,6 +204,7 @@ async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -
                 Some(stale) => earlier(exchange, entry, key, stale)?,
                 None => registry.get(&entry.storage(), key)?,
             };
+            let object = entry.shown(&object)?;
             Ok(encoded_response(
                 200,
                 exchange.presentation.object(entry, &object, exchange.now)?,
@@ -229,7 +233,7 @@ fn subresource(
             Subresource::Status | Subresource::Approval | Subresource::EphemeralContainers | Subresource::Resize,
             "get",
         ) => {
-            let object = registry.get(&entry.storage(), key)?;
+            let object = entry.shown(&registry.get(&entry.storage(), key)?)?;
             Ok(encoded_response(
                 200,
                 exchange.presentation.object(entry, &object, exchange.now)?,
@@ -442,7 +446,9 @@ fn delete_options(exchange: &Exchange<'_>, entry: &Entry) -> Result<DeleteOption
 
 fn written(exchange: &Exchange<'_>, entry: &Entry, written: Written) -> Result<Response<Body>, ApiError> {
     let bytes = match &written.payload {
-        Payload::Object(object) => exchange.presentation.object(entry, object, exchange.now)?,
+        Payload::Object(object) => exchange
+            .presentation
+            .object(entry, &*entry.shown(object)?, exchange.now)?,
         Payload::Value(value) => exchange.presentation.value(value),
     };
     let mut response = encoded_response(written.code, bytes);
@@ -454,6 +460,8 @@ fn written(exchange: &Exchange<'_>, entry: &Entry, written: Written) -> Result<R
 fn warn(response: &mut Response<Body>, mut texts: Vec<String>) {
     texts.sort();
     texts.dedup();
+    // As upstream, which does not encode such texts.
+    texts.retain(|text| !text.is_empty() && !text.contains(char::is_control));
     for text in shortened(texts) {
         let quoted = Value::from(text).to_string();
         if let Ok(value) = format!("299 - {quoted}").parse() {

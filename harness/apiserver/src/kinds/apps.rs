@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::builder::ResourceBuilder;
-use super::fields::{default, immutable, items, not_negative, one_of, same, text};
+use super::fields::{default, default_within, immutable, items, not_negative, one_of, same, text};
 use super::pods::{defaults, spec};
 use super::{claims, syntax};
 use crate::resource::{Generation, Printer, Resource};
@@ -103,9 +103,11 @@ fn prepare_stateful_set(new: &mut Value, _old: Option<&Value>) {
     default(new, "/spec", "replicas", 1);
     default(new, "/spec", "revisionHistoryLimit", 10);
     default(new, "/spec", "podManagementPolicy", "OrderedReady");
-    default(new, "/spec/updateStrategy", "type", "RollingUpdate");
-    if text(new, "/spec/updateStrategy/type") == "RollingUpdate" {
+    if text(new, "/spec/updateStrategy/type").is_empty() {
+        default(new, "/spec/updateStrategy", "type", "RollingUpdate");
         default(new, "/spec/updateStrategy/rollingUpdate", "partition", 0);
+    } else if text(new, "/spec/updateStrategy/type") == "RollingUpdate" {
+        default_within(new, "/spec/updateStrategy/rollingUpdate", "partition", 0);
     }
     for occasion in ["whenDeleted", "whenScaled"] {
         default(new, "/spec/persistentVolumeClaimRetentionPolicy", occasion, "Retain");

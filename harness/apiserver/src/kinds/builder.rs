@@ -33,6 +33,8 @@ impl ResourceBuilder {
             prepare: None,
             validate: None,
             conversion: None,
+            deprecation: None,
+            versions: None,
         })
     }
 

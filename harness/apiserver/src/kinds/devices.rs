@@ -66,11 +66,18 @@ fn prepare_template(new: &mut Value, _old: Option<&Value>) {
 fn count_requests(new: &mut Value, pointer: &str) {
     for request in items_mut(new, pointer) {
         if is_set(request.get("exactly")) {
-            default(request, "/exactly", "allocationMode", "ExactCount");
-            if text(request, "/exactly/allocationMode") == "ExactCount" {
-                default(request, "/exactly", "count", 1);
-            }
+            count_request(request, "/exactly");
         }
+        for alternative in items_mut(request, "/firstAvailable") {
+            count_request(alternative, "");
+        }
+    }
+}
+
+fn count_request(request: &mut Value, pointer: &str) {
+    default(request, pointer, "allocationMode", "ExactCount");
+    if text(request, &format!("{pointer}/allocationMode")) == "ExactCount" {
+        default(request, pointer, "count", 1);
     }
 }
 

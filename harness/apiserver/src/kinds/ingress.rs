@@ -101,10 +101,16 @@ fn validate_path(errors: &mut Vec<FieldError>, path: &Value, field: &str) {
     const SEQUENCES: [&str; 7] = ["//", "/./", "/../", "%2f", "%2F", "/..", "/."];
     let (kind, value) = (text(path, "/pathType"), text(path, "/path"));
     match kind {
-        "" => errors.push(FieldError::required(
-            format!("{field}.pathType"),
-            "pathType must be specified",
-        )),
+        "" if path.get("pathType").is_some() => {
+            errors.push(FieldError::not_supported(format!("{field}.pathType"), "", &TYPES));
+        }
+        "" => {
+            errors.push(FieldError::required(
+                format!("{field}.pathType"),
+                "pathType must be specified",
+            ));
+            return;
+        }
         "Exact" | "Prefix" => {
             if !value.starts_with('/') {
                 let why = "must be an absolute path";

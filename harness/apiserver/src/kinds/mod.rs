@@ -37,6 +37,7 @@ mod templates;
 mod tests;
 mod volumes;
 
+pub(crate) use admission::{validate_client as validate_webhook_client, validate_versions as validate_review_versions};
 pub(crate) use api_services::{local as local_api_service, mark_available};
 pub(crate) use certificates::{set_requester, stamp_conditions, validate_approval};
 pub(crate) use pods::{keep_only_resize, validate_ephemeral, validate_resize};

@@ -1,6 +1,6 @@
 //! The endpoints of services.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::Value;
 
@@ -80,6 +80,16 @@ fn validate_slice(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
+/// Whether a text is an address but for zeros before its numbers.
+fn has_leading_zeros(text: &str) -> bool {
+    let numbers = text.split('.').map(|number| match number.trim_start_matches('0') {
+        "" if !number.is_empty() => "0",
+        rest => rest,
+    });
+    let without: Vec<&str> = numbers.collect();
+    without.join(".").parse::<Ipv4Addr>().is_ok()
+}
+
 fn validate_endpoint(errors: &mut Vec<FieldError>, endpoint: &Value, path: &str, kind: &str) {
     let addresses = items(endpoint, "/addresses");
     if addresses.is_empty() {
@@ -96,13 +106,20 @@ fn validate_endpoint(errors: &mut Vec<FieldError>, endpoint: &Value, path: &str,
             continue;
         }
         let Ok(address) = text.parse::<IpAddr>() else {
-            syntax::ip_address(errors, &place, text);
+            if has_leading_zeros(text) {
+                errors.push(FieldError::invalid(place, text, "must not have leading 0s"));
+            } else {
+                syntax::ip_address(errors, &place, text);
+            }
             continue;
         };
         let wanted = if address.is_ipv4() { "IPv4" } else { "IPv6" };
         if matches!(kind, "IPv4" | "IPv6") && wanted != kind {
             let why = format!("must be an {kind} address");
             errors.push(FieldError::invalid(format!("{path}.addresses"), text, why));
+        } else if address.to_string() != text {
+            let why = format!("must be in canonical form (\"{address}\")");
+            errors.push(FieldError::invalid(place, text, why));
         } else if address.is_loopback() {
             let why = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
             errors.push(FieldError::invalid(place, text, why));

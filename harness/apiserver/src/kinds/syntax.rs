@@ -152,6 +152,14 @@ pub(super) fn webhook_url(errors: &mut Vec<FieldError>, path: &str, text: &str) 
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let authority = rest.split('/').next().unwrap_or_default();
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let host_port = host.rsplit_once(']').map_or(host, |(_, port)| port);
+    if let Some((_, port)) = host_port.split_once(':')
+        && !port.bytes().all(|digit| digit.is_ascii_digit())
+    {
+        let why = format!("url must be a valid URL: parse {text:?}: invalid port \":{port}\" after host{FORM}");
+        errors.push(FieldError::required(path, why));
+        return;
+    }
     if scheme != "https" {
         let why = format!("'https' is the only allowed URL scheme{FORM}");
         errors.push(FieldError::invalid(path, scheme, why));

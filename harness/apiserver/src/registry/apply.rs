@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::attempt::Attempt;
 use super::owners::{Owners, empty_object};
-use super::{Entry, FieldValidation, Part, Registry, WriteOptions, Written, create, metadata, tree};
+use super::{Entry, FieldValidation, Part, Registry, WriteOptions, Written, create, metadata};
 use crate::apply::{self, NotApplied};
 use crate::json;
-use crate::resource::Resource;
+use crate::resource::{Resource, Shape};
 use crate::status::ApiError;
 use crate::store::Key;
 use crate::types;
@@ -39,7 +39,10 @@ impl Registry {
                 Err(error) if error.code == 404 && part == Part::Main => None,
                 Err(error) => return Err(error),
             };
-            let old = current.as_deref().map(tree).transpose()?;
+            let old = current.as_deref().map(|current| storage.decoded(current)).transpose()?;
+            if let Some(old) = &old {
+                check_other_versions(resource, old, &configuration)?;
+            }
             let mut new = self.configured(entry, part, (old.as_ref(), &configuration), options)?;
             let warnings = repeated_keys(repeated.as_deref(), options)?;
             // Fields that the kind does not have were refused, and others are dropped in silence.
@@ -50,6 +53,7 @@ impl Registry {
             let unconverted = |error| unconverted(resource, &configuration, error);
             create::check_namespace(resource, &key.namespace, &new)?;
             metadata::check_name(&new, &key.name)?;
+            check_nulls(resource, &new)?;
             let owners = Owners::Given(super::owners::encoded(&new).cloned());
             match (current, old) {
                 (Some(current), Some(old)) => {
@@ -113,6 +117,58 @@ impl Registry {
             NotApplied::Conflicts(conflicts) => apply::conflict_error(&conflicts),
             NotApplied::Mistyped(violations) => mistyped(resource, configuration, &violations),
         })
+    }
+}
+
+/// As upstream, the other versions in which an object has managers must have all of its fields, if versions only differ
+/// in their names.
+///
+/// # Errors
+/// 500.
+fn check_other_versions(resource: &Resource, old: &Value, configuration: &Value) -> Result<(), ApiError> {
+    let Some(versions) = resource.versions.as_ref().filter(|versions| versions.keeps_fields()) else {
+        return Ok(());
+    };
+    let own = resource.api_version();
+    let managers = super::owners::encoded(old)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let others = managers.filter_map(|manager| manager.get("apiVersion")?.as_str());
+    for version in others.filter(|version| *version != own) {
+        let mut fields: Vec<String> = [old, configuration]
+            .into_iter()
+            .flat_map(|object| versions.undeclared(object, version))
+            .map(|path| format!(".{path}: field not declared in schema"))
+            .collect();
+        fields.sort();
+        fields.dedup();
+        let message = match fields.as_slice() {
+            [] => continue,
+            [one] => one.clone(),
+            many => format!("errors:\n  {}", many.join("\n  ")),
+        };
+        return Err(ApiError::new(500, "", message));
+    }
+    Ok(())
+}
+
+/// An object of which a configuration removes everything becomes null, which most schemas do not allow.
+///
+/// # Errors
+/// 422.
+fn check_nulls(resource: &Resource, new: &Value) -> Result<(), ApiError> {
+    let Shape::Custom(schema) = &resource.shape else {
+        return Ok(());
+    };
+    match schema.invalid_nulls(new) {
+        errors if errors.is_empty() => Ok(()),
+        errors => Err(ApiError::invalid(
+            &resource.group,
+            &resource.kind,
+            metadata::text(new, "name"),
+            &errors,
+        )),
     }
 }
 

@@ -89,10 +89,12 @@ impl Catalog {
                 .or_default()
                 .entry(resource.plural.clone())
                 .or_default();
+            let custom = resource.versions.as_ref().map(|versions| versions.storage().into());
             let (table, stored_version) = match stored.as_ref().or_else(|| versions.values().next()) {
                 Some(first) => (Arc::clone(&first.table), Arc::clone(&first.stored_version)),
                 None => (resource.qualified().into(), resource.api_version().into()),
             };
+            let stored_version = custom.unwrap_or(stored_version);
             let storage = stored.map(|stored| seen_as(&stored.resource, resource));
             versions.insert(
                 resource.version.clone(),
@@ -138,9 +140,17 @@ impl Catalog {
         self.index.get(group).is_some_and(|plurals| !plurals.is_empty())
     }
 
+    /// Whether all resources of the group come from definitions.
+    pub fn has_custom_resources_only(&self, group: &str) -> bool {
+        let entries = self.index.get(group).into_iter().flat_map(BTreeMap::values);
+        entries
+            .flat_map(BTreeMap::values)
+            .all(|entry| entry.resource.is_custom())
+    }
+
     /// An entry of any version of the resource.
     pub fn any_version(&self, group: &str, plural: &str) -> Option<&Entry> {
-        self.index.get(group)?.get(plural)?.values().next()
+        main_version(self.index.get(group)?.get(plural)?)
     }
 
     /// An entry of any version of the custom resource; `None` for a built-in one, which a definition cannot replace.
@@ -164,7 +174,7 @@ impl Catalog {
     /// One entry per resource.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         let resources = self.index.values().flat_map(BTreeMap::values);
-        resources.filter_map(|versions| versions.values().next())
+        resources.filter_map(main_version)
     }
 
     /// One entry per namespaced resource.
@@ -181,6 +191,13 @@ impl Catalog {
             .cloned();
         Self::new(kept.chain(resources.into_iter().map(Arc::new)).collect())
     }
+}
+
+/// The version in which the objects of a custom resource are stored, if it is served; else any version.
+fn main_version(versions: &BTreeMap<String, Entry>) -> Option<&Entry> {
+    let stored =
+        |entry: &&Entry| entry.resource.versions.is_some() && entry.resource.api_version() == *entry.stored_version;
+    versions.values().find(stored).or_else(|| versions.values().next())
 }
 
 /// The storage version of a resource as clients of another version see it: with the group of that version in errors about

@@ -55,13 +55,6 @@ impl Registry {
         if resource.is_custom() {
             warnings.extend(metadata::finalizer_warnings(&value, None));
         }
-        if !metadata::text(&value, "resourceVersion").is_empty() {
-            return Err(ApiError::new(
-                500,
-                "",
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
         check_namespace(resource, namespace, &value)?;
         let given_name = metadata::text(&value, "name").to_owned();
         if options.reviewer.is_some() && resource.namespaced {
@@ -107,6 +100,10 @@ impl Registry {
             }
             if addresses::is_service(resource) {
                 self.allocate(entry, &mut value, None)?;
+            }
+            if !options.dry_run && !metadata::text(&value, "resourceVersion").is_empty() {
+                let message = "resourceVersion should not be set on objects to be created";
+                return Err(ApiError::new(500, "", message));
             }
             attempts.raise(1);
             match self.insert(entry, namespace, &mut value, options.dry_run) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::attempt::{Attempt, refusal};
-use super::{DeleteOptions, Entry, Registry, Written, metadata, tree};
+use super::{Catalog, DeleteOptions, Entry, Registry, Written, metadata, tree};
 use crate::custom::TakenNames;
 use crate::resource::Resource;
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object, Scope};
 
 pub(super) const GROUP: &str = "apiextensions.k8s.io";
@@ -36,7 +36,8 @@ impl Registry {
         let catalog = self.catalog();
         let mut resources = match self.store.get(TABLE, &Key::new("", name)) {
             None => Vec::new(),
-            Some(object) => crate::custom::resources(&tree(&object)?)
+            Some(object) => self
+                .resources_of(&catalog, &object)?
                 .map_err(|errors| ApiError::invalid(GROUP, "CustomResourceDefinition", name, &errors))?,
         };
         resources.retain(|resource| catalog.allows_custom(group, &resource.version, plural));
@@ -52,6 +53,31 @@ impl Registry {
             self.set_catalog(catalog.replaced(group, plural, resources));
         }
         Ok(())
+    }
+
+    /// The resources of a definition, with the versions between which they convert.
+    fn resources_of(
+        &self,
+        catalog: &Catalog,
+        definition: &Object,
+    ) -> Result<Result<Vec<Resource>, Vec<FieldError>>, ApiError> {
+        let value = tree(definition)?;
+        let read = || {
+            let mut resources = crate::custom::resources(&value)?;
+            let network = Arc::clone(&self.network);
+            let mut versions = crate::custom::versions(&value, &resources, definition.revision, network)?;
+            let (plural, group) = definition.key.name.split_once('.').unwrap_or_default();
+            let previous = catalog.any_custom_version(group, plural);
+            if let Some(previous) = previous.and_then(|entry| entry.resource.versions.as_ref()) {
+                versions = versions.after(previous);
+            }
+            let versions = Arc::new(versions);
+            for resource in &mut resources {
+                resource.versions = Some(Arc::clone(&versions));
+            }
+            Ok(resources)
+        };
+        Ok(read())
     }
 
     /// The names that the other definitions of the group use.

@@ -42,8 +42,12 @@ impl Registry {
             let current = self.get(entry, key)?;
             check_preconditions(resource, &current, options)?;
             namespaces::check_deletable(resource, &key.name)?;
-            let old = tree(&current)?;
-            let warnings = review::let_delete(&key.namespace, &old, options.reviewer.as_deref())?;
+            let old = entry.decoded(&current)?;
+            let warnings = review::let_delete(
+                (&key.namespace, if options.of_collection { "" } else { &key.name }),
+                &old,
+                options.reviewer.as_deref(),
+            )?;
             if let Some(mut written) = self.attempt_deletion(entry, (current, old), options)? {
                 written.warnings.extend(warnings);
                 return Ok(written);
@@ -96,7 +100,7 @@ impl Registry {
     /// Removes a marked object despite concurrent writes; another request can remove it too.
     fn remove_marked(&self, entry: &Entry, mut marked: Arc<Object>) -> Result<Arc<Object>, ApiError> {
         loop {
-            if let Some(last) = self.take(entry, &marked, tree(&marked)?, false)? {
+            if let Some(last) = self.take(entry, &marked, entry.decoded(&marked)?, false)? {
                 return Ok(last);
             }
             match self.store.get(&entry.table, &marked.key) {
@@ -117,7 +121,11 @@ impl Registry {
         if dry_run {
             return Ok(Some(Arc::clone(current)));
         }
-        let draft = self.draft(entry, &mut last)?;
+        let draft = match &entry.resource.versions {
+            // It keeps the version in which it is stored.
+            Some(_) => entry.stored_draft(&tree(current)?)?,
+            None => self.draft(entry, &mut last)?,
+        };
         match self.store.remove(&entry.table, current.revision, draft) {
             Ok(object) => {
                 self.removed(entry, &object)?;
@@ -139,6 +147,10 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<(Page, Vec<String>), ApiError> {
         let page = self.list(entry, namespace, list)?;
+        let options = &DeleteOptions {
+            of_collection: true,
+            ..options.clone()
+        };
         let mut warnings = Vec::new();
         for object in &page.objects {
             match self.delete(entry, &object.key, options) {

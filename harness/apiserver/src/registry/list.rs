@@ -58,7 +58,7 @@ impl Registry {
             ListRevision::NotOlderThan(0) => 0,
             _ => options.limit,
         };
-        let mut objects: Vec<Arc<Object>> = listing.objects;
+        let mut objects = entry.shown_all(listing.objects)?;
         let everything = options.labels.is_empty() && options.fields.is_empty();
         if !everything {
             objects.retain(selected);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::resource::Resource;
 use crate::status::{ApiError, FieldError};
-use crate::syntax::{is_dns_subdomain, is_label_value, is_qualified_name, qualified_name_rule};
+use crate::syntax::{LABEL_VALUE, is_dns_subdomain, is_label_value, is_qualified_name, qualified_name_rule};
 use quantity::Saturating as _;
 
 /// The maximum size of all annotations together, in bytes.
@@ -274,10 +274,6 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Fi
     validate_owners(metadata, &mut errors);
     errors
 }
-
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
-    '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
-    used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const IP_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -308,7 +304,7 @@ fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) 
                 "may not be '.' or '..' or contain '/' or '%'",
             ));
         }
-    } else if resource.group.is_empty() && matches!(resource.plural.as_str(), "namespaces" | "services") {
+    } else if has_label_name(resource) {
         if name.len() > 63 {
             errors.push(FieldError::invalid(FIELD, name, "must be no more than 63 characters"));
         } else if is_dns_subdomain(name) && name.contains('.') {
@@ -321,6 +317,14 @@ fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) 
     } else if !is_dns_subdomain(name) {
         errors.push(FieldError::invalid(FIELD, name, SUBDOMAIN));
     }
+}
+
+/// Whether the name must be a DNS label, as it becomes a part of other names.
+fn has_label_name(resource: &Resource) -> bool {
+    matches!(
+        (resource.group.as_str(), resource.plural.as_str()),
+        ("", "namespaces" | "services") | ("apps", "statefulsets")
+    )
 }
 
 /// Whether the name only has to be a segment of a path.

@@ -9,9 +9,9 @@ mod apply;
 mod attempt;
 mod catalog;
 mod create;
+mod decode;
 mod definitions;
 mod delete;
-mod endpoints;
 mod eviction;
 mod expiry;
 mod fields;
@@ -35,6 +35,8 @@ mod update;
 mod watch;
 mod write;
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clock::{Clock, Stream};
@@ -56,7 +58,9 @@ pub use watch::{Event, Watch};
 pub use write::check_review;
 
 use crate::json;
+use crate::network::Network;
 use crate::resource::Resource;
+use crate::service_port::ServicePort;
 use crate::status::{ApiError, FieldError};
 use crate::store::{Draft, Key, Object, Store};
 
@@ -106,12 +110,15 @@ pub struct Settings {
     pub field_managers: FieldManagers,
     /// Whether the server keeps an APIService for each group version that definitions serve.
     pub api_services: bool,
+    /// Where the services run that webhooks name.
+    pub services: BTreeMap<ServicePort, SocketAddr>,
 }
 
 /// The registry.
 #[derive(Debug)]
 pub struct Registry {
-    store: Store,
+    store: Arc<Store>,
+    network: Arc<Network>,
     catalog: RwLock<Arc<Catalog>>,
     /// Locked while the resources of a definition are replaced.
     definitions: Mutex<()>,
@@ -120,7 +127,7 @@ pub struct Registry {
     /// Locked from the allocation of a service's address and ports until the service is stored.
     allocations: ReentrantMutex<()>,
     clock: Clock,
-    random: Mutex<Stream>,
+    random: Arc<Mutex<Stream>>,
     settings: Settings,
     expiry: Mutex<expiry::Expiry>,
 }
@@ -133,14 +140,23 @@ impl Registry {
             store.open(&resource.qualified());
         }
         let catalog = RwLock::new(Arc::new(catalog));
+        let store = Arc::new(store);
+        let random = Arc::new(Mutex::new(random));
+        let network = Network::new(
+            Arc::clone(&store),
+            clock.clone(),
+            Arc::clone(&random),
+            settings.services.clone(),
+        );
         Self {
             store,
+            network: Arc::new(network),
             catalog,
             definitions: Mutex::new(()),
             naming: ReentrantMutex::new(()),
             allocations: ReentrantMutex::new(()),
             clock,
-            random: Mutex::new(random),
+            random,
             settings,
             expiry: Mutex::default(),
         }
@@ -149,6 +165,11 @@ impl Registry {
     /// The underlying store.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Calls of webhooks.
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
     }
 
     /// The clock.
@@ -191,13 +212,18 @@ impl Registry {
     /// 422 for an object that is too deep to be read back, 500 for one that is too large, as upstream.
     fn draft(&self, entry: &Entry, value: &mut Value) -> Result<Draft, ApiError> {
         match encode(entry, value) {
-            Err(_) if owners::encoded(value).is_some() => {
+            Err(error) if exceeds_limit(&error) && owners::encoded(value).is_some() => {
                 metadata::of_mut(value).remove("managedFields");
                 encode(entry, value)
             }
             result => result,
         }
     }
+}
+
+/// Whether an object is too deep or too large to be stored.
+fn exceeds_limit(error: &ApiError) -> bool {
+    error.code == 422 || error.message == write::too_large().message
 }
 
 fn encode(entry: &Entry, value: &mut Value) -> Result<Draft, ApiError> {
@@ -209,8 +235,17 @@ fn encode(entry: &Entry, value: &mut Value) -> Result<Draft, ApiError> {
         return Err(ApiError::invalid(&resource.group, &resource.kind, name, &[error]));
     }
     value["kind"] = resource.kind.as_str().into();
-    value["apiVersion"] = (*entry.stored_version).into();
-    let draft = Draft::new(value, fields::extract(resource, value)).map_err(ApiError::internal)?;
+    let draft = match &resource.versions {
+        Some(versions) if resource.api_version() != *entry.stored_version => {
+            let stored = versions.encode(value)?;
+            Draft::new(&stored, fields::extract(resource, &stored))
+        }
+        _ => {
+            value["apiVersion"] = (*entry.stored_version).into();
+            Draft::new(value, fields::extract(resource, value))
+        }
+    };
+    let draft = draft.map_err(ApiError::internal)?;
     if draft.size() > json::MAX_OBJECT {
         return Err(write::too_large());
     }

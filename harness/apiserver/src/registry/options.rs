@@ -111,6 +111,8 @@ pub struct DeleteOptions {
     pub dry_run: bool,
     /// Policies and webhooks that decide about the deletion.
     pub reviewer: Option<Arc<dyn Reviewer>>,
+    /// Whether the request names no object.
+    pub of_collection: bool,
 }
 
 impl DeleteOptions {

@@ -67,6 +67,15 @@ impl Versions for ResourceVersions {
     }
 
     fn convert<'v>(&self, object: &'v Value, from: &str, to: &str) -> Cow<'v, Value> {
+        if let Some(versions) = &self.resource.versions {
+            if from == to {
+                return Cow::Borrowed(object);
+            }
+            // Without a conversion, the managers of other versions keep the fields of the same names.
+            let converted = versions.convert(vec![object.clone()], to).ok();
+            let converted = converted.and_then(|objects| objects.into_iter().next());
+            return converted.map_or(Cow::Borrowed(object), Cow::Owned);
+        }
         let conversion = |version| self.find(version).and_then(|resource| resource.conversion);
         let (from, to) = (
             conversion(from).filter(|_| from != to),

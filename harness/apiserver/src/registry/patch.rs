@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::update::Change;
-use super::{Entry, Part, Registry, WriteOptions, Written, attempt::Attempt, create, metadata, tree};
+use super::{Entry, Part, Registry, WriteOptions, Written, attempt::Attempt, create, metadata};
 use crate::json;
 use crate::patch;
 use crate::resource::{Resource, Shape};
@@ -90,7 +90,7 @@ impl Registry {
         let storage = entry.storage();
         loop {
             let current = self.get(&storage, key)?;
-            let old = tree(&current)?;
+            let old = storage.decoded(&current)?;
             let mut new = old.clone();
             entry.convert_from_stored(&mut new);
             kind.apply(&mut new, body, &resource.shape)?;

@@ -59,7 +59,11 @@ impl Registry {
             return Ok(());
         };
         let mut value = json::parse(stored.text.as_bytes()).map_err(ApiError::internal)?;
-        let draft = self.draft(entry, &mut value)?;
+        let draft = match &entry.resource.versions {
+            // It keeps the version in which it was stored.
+            Some(_) => entry.stored_draft(&value)?,
+            None => self.draft(entry, &mut value)?,
+        };
         match removed {
             None => self.store.restore_object(&stored.table, draft, stored.revision),
             Some(removed) => self
@@ -110,7 +114,7 @@ impl Registry {
                 } else if namespaces::is_namespace(&entry.resource) {
                     self.empty_namespace(name)?;
                 } else {
-                    let last = tree(&object)?;
+                    let last = entry.decoded(&object)?;
                     if is_finished(&entry.resource, &last) {
                         self.take(entry, &object, last, false)?;
                     }

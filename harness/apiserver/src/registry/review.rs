@@ -65,14 +65,14 @@ pub(super) fn let_validate(
 
 /// Lets policies and webhooks decide about the deletion of an object. Returns their warnings.
 pub(super) fn let_delete(
-    namespace: &str,
+    (namespace, name): (&str, &str),
     old: &Value,
     reviewer: Option<&dyn Reviewer>,
 ) -> Result<Vec<String>, ApiError> {
     let subject = Subject {
         operation: Operation::Delete,
         namespace,
-        name: metadata::text(old, "name"),
+        name,
         new: None,
         old: Some(old),
     };

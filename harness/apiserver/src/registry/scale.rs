@@ -7,7 +7,7 @@ use super::owners::Owners;
 use super::patch::unreadable;
 use super::review::let_perform;
 use super::update::Change;
-use super::{Entry, Part, PatchKind, Payload, Registry, WriteOptions, Written, attempt::Attempt, metadata, tree};
+use super::{Entry, Part, PatchKind, Payload, Registry, WriteOptions, Written, attempt::Attempt, metadata};
 use crate::apply::{self, Managers, NotApplied, ScaleWrite};
 use crate::patch;
 use crate::resource::{Resource, Shape, Subresource};
@@ -60,7 +60,7 @@ impl Registry {
     /// # Errors
     /// 404.
     pub fn scale(&self, entry: &Entry, key: &Key) -> Result<Value, ApiError> {
-        view(&entry.resource, &*self.get(entry, key)?)
+        view(entry, &*self.get(entry, key)?)
     }
 
     /// Replaces a Scale (PUT).
@@ -136,7 +136,7 @@ impl Registry {
         let resource = &entry.resource;
         loop {
             let current = self.get(entry, key)?;
-            let before = view(resource, &current)?;
+            let before = view(entry, &current)?;
             let mut scale = change(before.clone())?;
             let subject = Subject {
                 operation: Operation::Update,
@@ -163,7 +163,7 @@ impl Registry {
             if replicas < 0 {
                 return Err(invalid(replicas.into(), "must be greater than or equal to 0"));
             }
-            let old = tree(&current)?;
+            let old = entry.decoded(&current)?;
             let mut new = old.clone();
             let revision = match metadata::text(&scale, "resourceVersion") {
                 "" => current.revision.to_string(),
@@ -197,7 +197,7 @@ impl Registry {
                 Attempt::Raced => {}
                 Attempt::Done(written) => {
                     let payload = match written.payload {
-                        Payload::Object(object) => Payload::Value(view(resource, &object)?),
+                        Payload::Object(object) => Payload::Value(view(entry, &object)?),
                         other => other,
                     };
                     return Ok(Written { payload, ..written });
@@ -223,9 +223,9 @@ fn paths(resource: &Resource) -> Result<Paths<'_>, ApiError> {
     paths.ok_or_else(|| ApiError::not_found(resource, "scale"))
 }
 
-fn view(resource: &Resource, object: &Object) -> Result<Value, ApiError> {
-    let value = tree(object)?;
-    let paths = paths(resource)?;
+fn view(entry: &Entry, object: &Object) -> Result<Value, ApiError> {
+    let value = entry.decoded(object)?;
+    let paths = paths(&entry.resource)?;
     let number = |path| {
         value
             .pointer(&pointer(path))

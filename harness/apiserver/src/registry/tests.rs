@@ -29,6 +29,8 @@ fn resource(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resou
         prepare: None,
         validate: None,
         conversion: None,
+        deprecation: None,
+        versions: None,
     }
 }
 
@@ -76,6 +78,7 @@ fn registry() -> Registry {
         aggregates_roles: false,
         service_account_admission: false,
         api_services: true,
+        services: BTreeMap::new(),
         garbage_collector: false,
         namespace_controllers: false,
         certificate_authority: String::new(),

@@ -69,7 +69,7 @@ impl Registry {
             let current = self.get(entry, key)?;
             check_uid(resource, &current, &value)?;
             if conditional {
-                let old = tree(&current)?;
+                let old = entry.decoded(&current)?;
                 return match self.attempt(
                     entry,
                     (&current, &old),
@@ -81,7 +81,7 @@ impl Registry {
                     Attempt::Raced => Err(ApiError::modified(resource, &key.name)),
                 };
             }
-            let old = tree(&current)?;
+            let old = entry.decoded(&current)?;
             let change = Change::by_writer(requested, value.clone(), warnings.clone());
             match self.attempt(entry, (&current, &old), part, change, options)? {
                 Attempt::Done(written) => return Ok(written),
@@ -198,7 +198,7 @@ impl Registry {
         }
         if removal {
             // The update itself is not stored: watches see the last stored state.
-            return match self.take(entry, current, tree(current)?, dry_run)? {
+            return match self.take(entry, current, entry.decoded(current)?, dry_run)? {
                 Some(_) => done(Arc::new(draft.finish(current.revision))),
                 None => Ok(Attempt::Raced),
             };

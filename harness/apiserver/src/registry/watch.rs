@@ -38,6 +38,7 @@ pub enum Event {
 /// A running watch.
 #[derive(Debug)]
 pub struct Watch {
+    entry: Entry,
     namespace: Option<String>,
     labels: LabelSelector,
     fields: FieldSelector,
@@ -65,8 +66,10 @@ impl Watch {
             if changes.is_empty() {
                 return Ok(None);
             }
-            for change in &changes {
-                self.ready.extend(self.event_of(change));
+            let entry = self.current_entry(registry);
+            for change in changes {
+                let change = shown(&entry, change).map_err(Some)?;
+                self.ready.extend(self.event_of(&change));
             }
         }
     }
@@ -84,6 +87,17 @@ impl Watch {
     /// The error for a watch that must restart.
     pub fn expired(&self, registry: &Registry) -> ApiError {
         too_old(self.cursor.revision(), registry)
+    }
+
+    /// The entry of the watched version, which a changed definition replaces.
+    fn current_entry(&self, registry: &Registry) -> Entry {
+        let resource = &self.entry.resource;
+        if !resource.is_custom() {
+            return self.entry.clone();
+        }
+        let catalog = registry.catalog();
+        let found = catalog.find(&resource.group, &resource.version, &resource.plural);
+        found.unwrap_or(&self.entry).clone()
     }
 
     fn selects(&self, object: &Object) -> bool {
@@ -115,6 +129,31 @@ impl Watch {
     }
 }
 
+/// The change with its objects in the version of the entry.
+fn shown(entry: &Entry, change: Change) -> Result<Change, ApiError> {
+    if !entry.resource.is_custom() {
+        return Ok(change);
+    }
+    let Change {
+        revision,
+        kind,
+        object,
+        previous,
+    } = change;
+    let mut objects = vec![object];
+    objects.extend(previous);
+    let mut objects = entry.shown_all(objects)?.into_iter();
+    match objects.next() {
+        Some(object) => Ok(Change {
+            revision,
+            kind,
+            object,
+            previous: objects.next(),
+        }),
+        None => Err(ApiError::internal("a conversion has no result")),
+    }
+}
+
 impl Registry {
     /// Starts a watch of one namespace or of all objects.
     ///
@@ -127,6 +166,7 @@ impl Registry {
         };
         let gone = |resource: &Resource| ApiError::not_found(resource, "");
         let start = |cursor, ready| Watch {
+            entry: entry.clone(),
             namespace: scope.namespace.clone(),
             labels: options.labels.clone(),
             fields: options.fields.clone(),
@@ -149,8 +189,8 @@ impl Registry {
         if options.initial_events == Some(false) {
             return Ok(watch);
         }
-        let selected: Vec<_> = listing
-            .objects
+        let selected: Vec<_> = entry
+            .shown_all(listing.objects)?
             .into_iter()
             .filter(|object| watch.selects(object))
             .collect();

@@ -89,6 +89,7 @@ impl Registry {
         errors.extend(metadata::validate(resource, new, old));
         if let Shape::Custom(schema) = &resource.shape {
             errors.extend(schema.validate(new, old));
+            errors.extend(crate::custom::validate_scale(resource, new));
         }
         if let Some(validate) = resource.validate {
             errors.extend(validate(new, old));

@@ -7,8 +7,9 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::defaults::Filler;
-use super::node::{Additional, Bound, Limits, ListType, Node, Type};
+use super::node::{Additional, Bound, Limits, ListType, Node, Pattern, Type};
 use super::{prune, validate};
+use crate::regexes;
 use crate::status::FieldError;
 
 /// A position in the schema; formatted as `properties[spec].type`.
@@ -347,11 +348,14 @@ impl Compiler {
         }
     }
 
-    fn pattern(&mut self, map: &Map<String, Value>, at: At<'_>) -> Option<Regex> {
+    fn pattern(&mut self, map: &Map<String, Value>, at: At<'_>) -> Option<Pattern> {
         let value = map.get("pattern")?;
         let text = value.as_str().filter(|text| !text.is_empty())?;
-        match Regex::new(text) {
-            Ok(pattern) => Some(pattern),
+        match Regex::new(&regexes::from_go(text)) {
+            Ok(regex) => Some(Pattern {
+                text: text.to_owned(),
+                regex,
+            }),
             Err(error) => {
                 let why = format!("must be a valid regular expression, but isn't: {error}");
                 self.invalid(At::Key(&at, "pattern"), value, why);

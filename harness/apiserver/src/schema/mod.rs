@@ -80,14 +80,18 @@ impl StructuralSchema {
         Filler::new().fill(&self.root, object)
     }
 
-    /// Validates an object, and if it is valid, evaluates the rules of `x-kubernetes-validations`. Updates tolerate
+    /// The errors of nulls that the schema does not allow and has no default for.
+    pub(crate) fn invalid_nulls(&self, object: &Value) -> Vec<FieldError> {
+        validate::nulls(&self.root, object)
+    }
+
+    /// Validates an object, and unless it lacks parts or has wrong types, evaluates the rules of `x-kubernetes-validations`. Updates tolerate
     /// invalid values that have not changed, because a schema can become stricter.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = validate::validate(&self.root, new, old);
-        if errors.is_empty() {
-            errors = self.rules.check(new, old);
-        } else {
-            errors.extend(self.rules.unchecked(&errors));
+        match self.rules.unchecked(&errors) {
+            None => errors.extend(self.rules.check(new, old)),
+            unchecked => errors.extend(unchecked),
         }
         errors
     }

@@ -63,7 +63,7 @@ pub(crate) struct Limits {
     pub(crate) required: Vec<String>,
     pub(crate) allowed: Option<Vec<Value>>,
     pub(crate) format: Option<String>,
-    pub(crate) pattern: Option<Regex>,
+    pub(crate) pattern: Option<Pattern>,
     pub(crate) minimum: Option<Bound>,
     pub(crate) maximum: Option<Bound>,
     pub(crate) multiple_of: Option<f64>,
@@ -77,6 +77,14 @@ pub(crate) struct Limits {
     pub(crate) any_of: Vec<Node>,
     pub(crate) one_of: Vec<Node>,
     pub(crate) not: Option<Box<Node>>,
+}
+
+/// A pattern of texts.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    /// As the schema has it.
+    pub(crate) text: String,
+    pub(crate) regex: Regex,
 }
 
 /// A minimum or maximum of numbers.

@@ -68,6 +68,38 @@ fn check(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors: 
     }
 }
 
+/// The errors of nulls that are not allowed and have no default.
+pub(super) fn nulls(root: &Node, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    find_nulls(root, object, Path::Root, &mut errors);
+    errors
+}
+
+fn find_nulls(node: &Node, value: &Value, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Null => {
+            if let Some(type_) = node.type_.filter(|_| node.drops_null() && node.default.is_none()) {
+                errors.push(wrong_type(value, type_.name(), path));
+            }
+        }
+        Value::Object(map) => {
+            for (name, value) in map {
+                if let Some(node) = node.member(name) {
+                    find_nulls(node, value, path.field(name), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(node) = &node.items {
+                for (index, item) in items.iter().enumerate() {
+                    find_nulls(node, item, path.index(index), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// An error without a field, as upstream reports it.
 fn nowhere(detail: String) -> FieldError {
     FieldError::invalid("<nil>", "", detail)
@@ -244,8 +276,8 @@ fn text_limits(limits: &Limits, value: &Value, text: &str, path: Path<'_>, error
     } else if let Some(least) = limits.min_length.filter(|least| length < *least) {
         let why = format_args!("should be at least {least} chars long");
         errors.push(invalid(value, path, why));
-    } else if let Some(pattern) = limits.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-        errors.push(invalid(value, path, format_args!("should match '{pattern}'")));
+    } else if let Some(pattern) = limits.pattern.as_ref().filter(|pattern| !pattern.regex.is_match(text)) {
+        errors.push(invalid(value, path, format_args!("should match '{}'", pattern.text)));
     }
     if let Some(format) = limits
         .format

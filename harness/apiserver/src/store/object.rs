@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -67,9 +67,30 @@ pub struct Object {
     revision_at: Range<usize>,
     /// The object in another encoding, as soon as a client has requested it. Lives as long as this revision.
     encoding: OnceLock<Bytes>,
+    /// The object in another version of its kind, and the revision of the definition that it conforms to.
+    other_version: OnceLock<(u64, Arc<Object>)>,
 }
 
 impl Object {
+    /// The `apiVersion` in the text.
+    pub fn api_version(&self) -> &str {
+        let version = self.bytes.get(self.version_at.clone()).unwrap_or_default();
+        std::str::from_utf8(version).unwrap_or_default()
+    }
+
+    /// The object in another version, if it was kept for that revision of the definition.
+    pub fn in_other_version(&self, api_version: &str, definition: u64) -> Option<Arc<Self>> {
+        let (kept_for, object) = self.other_version.get()?;
+        let is_it = *kept_for == definition && object.api_version() == api_version;
+        is_it.then(|| Arc::clone(object))
+    }
+
+    /// Keeps the object in another version. Only the first one is kept.
+    pub fn keep_other_version(&self, definition: u64, object: Arc<Self>) {
+        // Another request kept it at the same time.
+        let _ = self.other_version.set((definition, object));
+    }
+
     /// The object in another encoding than JSON. `encode` runs once per revision, or twice if two clients are the first
     /// ones at the same time; all watches and lists share the result.
     ///
@@ -237,6 +258,7 @@ impl Draft {
             metadata_at: self.metadata_at.start..self.metadata_at.end.saturating_add(number.len()),
             revision_at: self.revision_at..self.revision_at.saturating_add(number.len()),
             encoding: OnceLock::new(),
+            other_version: OnceLock::new(),
         }
     }
 }

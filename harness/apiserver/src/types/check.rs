@@ -1,8 +1,7 @@
 //! Checks an object of a built-in type against the table, as upstream's JSON decoder does: drops and reports unknown
 //! fields, and rejects the whole object for a value of the wrong JSON type.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use super::bytes;
 use quantity::Quantity;
 use serde_json::{Map, Value};
 
@@ -150,10 +149,13 @@ fn check_shape(shape: &Shape, value: &mut Value, path: Path<'_>, unknown: &mut P
             true
         }
         (Shape::Bytes, Value::String(text)) => {
-            let decoded = STANDARD.decode(text.as_bytes());
-            return decoded
-                .map(|_| ())
-                .map_err(|error| format!("illegal base64 data in {path}: {error}"));
+            return match bytes::canonical(text) {
+                Ok(canonical) => {
+                    *text = canonical;
+                    Ok(())
+                }
+                Err(position) => Err(format!("illegal base64 data at input byte {position}")),
+            };
         }
         (Shape::Int32, Value::Number(number)) => fits_int32(number),
         (Shape::Int64, Value::Number(number)) => number.is_i64(),
@@ -195,7 +197,8 @@ fn mismatch(value: &Value, wanted: &str, path: Path<'_>) -> String {
     let found = match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "bool".to_owned(),
-        Value::Number(number) => format!("number {number}"),
+        Value::Number(number) if matches!(wanted, "int32" | "int64" | "float64") => format!("number {number}"),
+        Value::Number(_) => "number".to_owned(),
         Value::String(_) => "string".to_owned(),
         Value::Array(_) => "array".to_owned(),
         Value::Object(_) => "object".to_owned(),

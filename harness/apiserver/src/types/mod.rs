@@ -1,6 +1,7 @@
 //! The built-in types of Kubernetes as data: checks, canonical forms, OpenAPI schemas. This module knows no
 //! resources, requests or defaults; the table contains all differences between types.
 
+mod bytes;
 mod canonical;
 mod check;
 mod duplicates;

@@ -9,6 +9,7 @@ use regex::{Error, Regex, RegexBuilder};
 use super::super::Value;
 use super::super::cost::tenth;
 use super::{Budget, Evaluated, Evaluator, Failure};
+use crate::regexes;
 
 /// How many compiled patterns are kept for an object.
 const MAX_PATTERNS: usize = 16;
@@ -98,7 +99,7 @@ impl Evaluator<'_> {
 
 fn compile(pattern: &str, budget: &mut Budget) -> Result<Pattern, Failure> {
     budget.spend(BYTE.saturating_mul(pattern.len() as u64))?;
-    let mut builder = RegexBuilder::new(pattern);
+    let mut builder = RegexBuilder::new(&regexes::from_go(pattern));
     let mut result = Err(Error::CompiledTooBig(0));
     for class in CLASSES {
         budget.spend(class.compilation)?;

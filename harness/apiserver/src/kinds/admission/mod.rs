@@ -5,6 +5,8 @@ mod matching;
 mod policies;
 mod webhooks;
 
+pub(crate) use webhooks::{validate_client, validate_versions};
+
 use crate::policies::ExpressionError;
 use crate::resource::Resource;
 use crate::status::FieldError;

@@ -101,10 +101,12 @@ fn validate_hook(errors: &mut Vec<FieldError>, hook: &Value, path: &str) {
         errors,
         items(hook, "/admissionReviewVersions"),
         &format!("{path}.admissionReviewVersions"),
+        &format!("must specify one of {}", REVIEW_VERSIONS.join(", ")),
     );
 }
 
-fn validate_client(errors: &mut Vec<FieldError>, client: &Value, path: &str) {
+/// Checks where a webhook is.
+pub(crate) fn validate_client(errors: &mut Vec<FieldError>, client: &Value, path: &str) {
     let (url, service) = (client.get("url"), client.get("service"));
     let given = |value: Option<&Value>| value.is_some_and(|value| !value.is_null());
     if given(url) == given(service) {
@@ -153,10 +155,10 @@ fn validate_path(errors: &mut Vec<FieldError>, url: &str, path: &str) {
     }
 }
 
-fn validate_versions(errors: &mut Vec<FieldError>, versions: &[Value], path: &str) {
-    let accepted = REVIEW_VERSIONS.join(", ");
+/// Checks the versions of reviews that a webhook understands; `required` is the detail of the error if there are none.
+pub(crate) fn validate_versions(errors: &mut Vec<FieldError>, versions: &[Value], path: &str, required: &str) {
     if versions.is_empty() {
-        errors.push(FieldError::required(path, format!("must specify one of {accepted}")));
+        errors.push(FieldError::required(path, required));
         return;
     }
     for (index, version) in versions.iter().enumerate() {
@@ -172,7 +174,7 @@ fn validate_versions(errors: &mut Vec<FieldError>, versions: &[Value], path: &st
         .iter()
         .any(|version| REVIEW_VERSIONS.iter().any(|known| version == known))
     {
-        let why = format!("must include at least one of {accepted}");
+        let why = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
         errors.push(FieldError::invalid(path, versions.to_vec(), why));
     }
 }

@@ -70,6 +70,9 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
     }
 }
 
+/// The types of metrics.
+const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
+
 fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let version = text(new, "/spec/scaleTargetRef/apiVersion");
@@ -80,6 +83,16 @@ fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     for field in ["kind", "name"] {
         if text(new, &format!("/spec/scaleTargetRef/{field}")).is_empty() {
             errors.push(FieldError::required(format!("spec.scaleTargetRef.{field}"), ""));
+        }
+    }
+    for (index, metric) in items(new, "/spec/metrics").iter().enumerate() {
+        let path = format!("spec.metrics[{index}].type");
+        let kind = text(metric, "/type");
+        if kind.is_empty() {
+            errors.push(FieldError::required(path.as_str(), "must specify a metric source type"));
+        }
+        if !METRICS.contains(&kind) {
+            errors.push(FieldError::not_supported(path, kind, &METRICS));
         }
     }
     let of = |field: &str| {

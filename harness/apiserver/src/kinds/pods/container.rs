@@ -70,6 +70,34 @@ pub(super) fn validate(errors: &mut Vec<FieldError>, container: &Value, path: &s
         }
     }
     validate_resources(errors, container, &format!("{path}.resources"));
+    if let Some(context) = container.get("securityContext").filter(|context| context.is_object()) {
+        validate_security(errors, context, &format!("{path}.securityContext"));
+    }
+}
+
+fn validate_security(errors: &mut Vec<FieldError>, context: &Value, path: &str) {
+    for field in ["runAsUser", "runAsGroup"] {
+        if let Some(id) = context.get(field).and_then(Value::as_i64)
+            && u32::try_from(id).map_or(true, |id| i32::try_from(id).is_err())
+        {
+            let why = "must be between 0 and 2147483647, inclusive";
+            errors.push(FieldError::invalid(format!("{path}.{field}"), id, why));
+        }
+    }
+    if context.get("allowPrivilegeEscalation") != Some(&Value::Bool(false)) {
+        return;
+    }
+    let mut refuse = |what: &str| {
+        let why = format!("cannot set `allowPrivilegeEscalation` to false and {what}");
+        errors.push(FieldError::invalid(path, context.clone(), why));
+    };
+    if context.get("privileged") == Some(&Value::Bool(true)) {
+        refuse("`privileged` to true");
+    }
+    let added = items(context, "/capabilities/add");
+    if added.iter().any(|capability| capability == "CAP_SYS_ADMIN") {
+        refuse("`capabilities.Add` CAP_SYS_ADMIN");
+    }
 }
 
 fn validate_ports(errors: &mut Vec<FieldError>, ports: &[Value], path: &str, on_host: bool) {

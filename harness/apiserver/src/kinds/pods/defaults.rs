@@ -8,6 +8,7 @@ use crate::kinds::fields::{default, default_within, items_mut, members, object, 
 
 /// Sets the defaults of the spec at `pointer`.
 pub(in crate::kinds) fn pod_spec(value: &mut Value, pointer: &str) {
+    account(value, pointer);
     default(value, pointer, "dnsPolicy", "ClusterFirst");
     default(value, pointer, "restartPolicy", "Always");
     default(value, pointer, "schedulerName", "default-scheduler");
@@ -20,6 +21,20 @@ pub(in crate::kinds) fn pod_spec(value: &mut Value, pointer: &str) {
     }
     for item in items_mut(value, &format!("{pointer}/volumes")) {
         sources::prepare_volume(item);
+    }
+}
+
+/// The account has two names, of which the second one is deprecated.
+fn account(value: &mut Value, pointer: &str) {
+    let named = |field: &str| text(value, &format!("{pointer}/{field}")).to_owned();
+    let name = match named("serviceAccountName") {
+        name if name.is_empty() => named("serviceAccount"),
+        name => name,
+    };
+    if let Some(spec) = object(value, pointer).filter(|_| !name.is_empty()) {
+        for field in ["serviceAccountName", "serviceAccount"] {
+            spec.insert(field.to_owned(), name.as_str().into());
+        }
     }
 }
 

@@ -15,7 +15,12 @@ pub(super) fn of(pod: &Value) -> &'static str {
     let containers = items(pod, "/spec/containers")
         .iter()
         .chain(items(pod, "/spec/initContainers"));
-    for container in containers {
+    let whole = pod
+        .pointer("/spec")
+        .filter(|spec| spec.get("resources").is_some_and(Value::is_object));
+    // Resources of the pod count instead of those of its containers.
+    let parts: Vec<&Value> = whole.map_or_else(|| containers.collect(), |spec| vec![spec]);
+    for container in parts {
         let requests = amounts(container, "/resources/requests");
         let limits = amounts(container, "/resources/limits");
         any |= !requests.is_empty() || !limits.is_empty();

@@ -72,9 +72,15 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, volume: &Value, p
         let Some(value) = volume.get(source).filter(|value| value.is_object()) else {
             return;
         };
+        // Upstream's path has another name.
+        let shown = if source == "gcePersistentDisk" {
+            "persistentDisk"
+        } else {
+            source
+        };
         for field in fields {
             if text(value, &format!("/{field}")).is_empty() {
-                errors.push(FieldError::required(format!("{path}.{source}.{field}"), ""));
+                errors.push(FieldError::required(format!("{path}.{shown}.{field}"), ""));
             }
         }
     };
@@ -88,7 +94,7 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, volume: &Value, p
     }
     required(errors, "nfs", &["server", "path"]);
     let nfs = text(volume, "/nfs/path");
-    if !nfs.is_empty() && !nfs.starts_with('/') {
+    if volume.get("nfs").is_some_and(Value::is_object) && !nfs.starts_with('/') {
         errors.push(FieldError::invalid(
             format!("{path}.nfs.path"),
             nfs,

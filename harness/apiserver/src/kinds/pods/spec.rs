@@ -17,7 +17,7 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, spec: &Value, pat
     }
     let on_host = spec.get("hostNetwork").and_then(Value::as_bool) == Some(true);
     let mut names: Vec<&str> = Vec::new();
-    for list in ["initContainers", "containers"] {
+    for list in ["containers", "initContainers"] {
         for (index, container) in items(spec, &format!("/{list}")).iter().enumerate() {
             let path = format!("{path}.{list}[{index}]");
             let name = text(container, "/name");
@@ -118,6 +118,7 @@ fn validate_volumes<'a>(errors: &mut Vec<FieldError>, spec: &'a Value, path: &st
     for (index, volume) in items(spec, "/volumes").iter().enumerate() {
         let path = format!("{path}.volumes[{index}]");
         let name = text(volume, "/name");
+        let known_errors = errors.len();
         if name.is_empty() {
             errors.push(FieldError::required(format!("{path}.name"), ""));
         } else {
@@ -126,7 +127,6 @@ fn validate_volumes<'a>(errors: &mut Vec<FieldError>, spec: &'a Value, path: &st
                 errors.push(FieldError::duplicate(format!("{path}.name"), name));
             }
         }
-        names.push(name);
         let sources = members(volume, "")
             .filter(|(field, value)| *field != "name" && !value.is_null())
             .skip(1);
@@ -135,6 +135,10 @@ fn validate_volumes<'a>(errors: &mut Vec<FieldError>, spec: &'a Value, path: &st
             errors.push(FieldError::forbidden(format!("{path}.{source}"), why));
         }
         sources::validate_volume(errors, volume, &path);
+        // As upstream, mounts of an invalid volume do not find it.
+        if errors.len() == known_errors {
+            names.push(name);
+        }
     }
     names
 }

@@ -57,6 +57,13 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
     for port in items_mut(new, "/spec/ports") {
         default(port, "", "protocol", "TCP");
         if let Some(number) = port.get("port").cloned() {
+            if let Some(port) = port.as_object_mut()
+                && port
+                    .get("targetPort")
+                    .is_some_and(|target| *target == 0 || *target == "")
+            {
+                port.remove("targetPort");
+            }
             default(port, "", "targetPort", number);
         }
     }
@@ -72,6 +79,10 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
         drop_fields_of_type(new, old);
     }
     if !needs_address(new) {
+        let address = text(new, "/spec/clusterIP").to_owned();
+        if !address.is_empty() {
+            default(new, "/spec", "clusterIPs", json!([address]));
+        }
         return;
     }
     default(new, "/spec", "internalTrafficPolicy", "Cluster");

@@ -15,6 +15,11 @@ const IP_RULE: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::f
 
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    validate_families(&mut errors, new);
+    if !errors.is_empty() {
+        // As upstream, which allocates addresses first.
+        return errors;
+    }
     if let Some(old) = old {
         validate_update(&mut errors, new, old);
     }
@@ -31,6 +36,32 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     validate_balancer(&mut errors, new);
     validate_policies(&mut errors, new);
     errors
+}
+
+/// There is one range of addresses, of IPv4.
+fn validate_families(errors: &mut Vec<FieldError>, new: &Value) {
+    let is_free =
+        is_headless(new) && items(new, "/spec/selector").is_empty() && same(new.pointer("/spec/selector"), None);
+    if is_free || text(new, "/spec/type") == "ExternalName" {
+        return;
+    }
+    let (policy, families) = (text(new, "/spec/ipFamilyPolicy"), items(new, "/spec/ipFamilies"));
+    let mut refuse = |why: &str| errors.push(FieldError::invalid("spec.ipFamilyPolicy", policy, why));
+    if policy == "SingleStack" && families.len() == 2 {
+        refuse("must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified");
+        return;
+    }
+    if policy == "RequireDualStack" {
+        refuse("this cluster is not configured for dual-stack services");
+    }
+    for (index, family) in families.iter().enumerate().filter(|(_, family)| *family == "IPv6") {
+        let path = format!("spec.ipFamilies[{index}]");
+        errors.push(FieldError::invalid(
+            path,
+            family.clone(),
+            "not configured on this cluster",
+        ));
+    }
 }
 
 fn addresses(service: &Value) -> &[Value] {

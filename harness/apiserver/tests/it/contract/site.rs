@@ -449,14 +449,11 @@ impl Site {
 
     /// Defines widgets with that version, and waits until they are served.
     pub async fn define(&self, version: Value) {
-        let definition = json!({
-            "metadata": { "name": "widgets.{group}" },
-            "spec": {
-                "group": "{group}", "scope": "Namespaced",
-                "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
-                "versions": [version],
-            },
-        });
+        self.define_as(widgets(json!({ "versions": [version] }))).await;
+    }
+
+    /// Creates the definition of widgets, and waits until they are served.
+    pub async fn define_as(&self, definition: Value) {
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let created = self.quietly("POST", definitions, &[], definition).await;
         assert_eq!(created.code, 201, "{}", created.body);
@@ -502,6 +499,15 @@ impl Site {
             rest: Vec::new(),
         }
     }
+}
+
+/// The definition of widgets with these members of its spec.
+pub fn widgets(spec: Value) -> Value {
+    let base = json!({
+        "group": "{group}", "scope": "Namespaced",
+        "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
+    });
+    json!({ "metadata": { "name": "widgets.{group}" }, "spec": with(&base, spec) })
 }
 
 /// The object with these members.

@@ -5,63 +5,32 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 use super::contract_with_network;
 use super::policies::{ATTEMPTS, GROUP, MAPS, decide, map};
+use super::program::{Answer, Program};
 use super::site::{Site, with};
 
-const MUTATING: &str = "mutatingwebhookconfigurations";
-const VALIDATING: &str = "validatingwebhookconfigurations";
+pub(super) const MUTATING: &str = "mutatingwebhookconfigurations";
+pub(super) const VALIDATING: &str = "validatingwebhookconfigurations";
 
 /// The answer to a request at a path: the member `response` of the review, without its uid.
-type Answers = fn(path: &str, request: &Value) -> Value;
+pub(super) type Decisions = fn(path: &str, request: &Value) -> Value;
 
-/// A program with webhooks.
-struct Program {
-    url: String,
-    /// For `caBundle`.
-    authority: String,
-    /// The paths and reviews of its calls.
-    calls: Arc<Mutex<Vec<(String, Value)>>>,
-}
+/// A program with webhooks of admission.
+pub(super) struct Hooks(pub(super) Program);
 
-impl Program {
-    async fn start(answers: Answers) -> Self {
-        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-        let key = rustls::pki_types::PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certified.cert.der().clone()], key)
-            .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("https://{}", listener.local_addr().unwrap());
-        let calls: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        tokio::spawn(serve(listener, acceptor, answers, Arc::clone(&calls)));
-        Self {
-            url,
-            authority: STANDARD.encode(certified.cert.pem()),
-            calls,
-        }
+impl Hooks {
+    pub(super) async fn start(decisions: Decisions) -> Self {
+        Self(Program::start(Arc::new(move |path, review| decide_about(path, review, decisions))).await)
     }
 
     /// A webhook of this program at a path, for config maps of the case.
-    fn hook(&self, name: &str, change: Value) -> Value {
+    pub(super) fn hook(&self, name: &str, change: Value) -> Value {
         let whole = json!({
             "name": format!("{name}.example.com"),
-            "clientConfig": { "url": format!("{}/{name}", self.url), "caBundle": self.authority },
+            "clientConfig": { "url": format!("{}/{name}", self.0.url), "caBundle": self.0.authority },
             "rules": [{ "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"] }],
             "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": "{ns}" } },
             "sideEffects": "None",
@@ -71,7 +40,11 @@ impl Program {
     }
 
     /// Installs webhooks and waits until they are in force.
-    async fn install(&self, site: &Site, configurations: impl IntoIterator<Item = (&str, &str, Vec<Value>)>) {
+    pub(super) async fn install(
+        &self,
+        site: &Site,
+        configurations: impl IntoIterator<Item = (&str, &str, Vec<Value>)>,
+    ) {
         let marker = |plural: &str| {
             let selector = json!({ "objectSelector": { "matchLabels": { "marker": plural } } });
             vec![self.hook("marker", selector)]
@@ -105,74 +78,38 @@ impl Program {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
-        self.calls.lock().clear();
+        self.0.calls.lock().clear();
     }
 
     /// The paths of the calls since the last time.
-    fn paths(&self) -> Vec<String> {
-        self.calls.lock().drain(..).map(|(path, _)| path).collect()
+    pub(super) fn paths(&self) -> Vec<String> {
+        self.0.calls.lock().drain(..).map(|(path, _)| path).collect()
     }
 }
 
-async fn serve(
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    answers: Answers,
-    calls: Arc<Mutex<Vec<(String, Value)>>>,
-) {
-    while let Ok((stream, _)) = listener.accept().await {
-        let (acceptor, calls) = (acceptor.clone(), Arc::clone(&calls));
-        tokio::spawn(async move {
-            let Ok(stream) = acceptor.accept(stream).await else {
-                return;
-            };
-            let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-                let calls = Arc::clone(&calls);
-                async move { respond(request, answers, &calls).await }
-            });
-            let _ended = hyper::server::conn::http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
-    }
-}
-
-async fn respond(
-    request: Request<hyper::body::Incoming>,
-    answers: Answers,
-    calls: &Mutex<Vec<(String, Value)>>,
-) -> hyper::Result<Response<Full<Bytes>>> {
-    let path = request.uri().path().trim_start_matches('/').to_owned();
-    let body = request.into_body().collect().await?.to_bytes();
-    let review: Value = serde_json::from_slice(&body).unwrap();
-    calls.lock().push((path.clone(), review.clone()));
-    if path == "slow" {
-        std::future::pending::<()>().await;
-    }
-    let mut response = match path.as_str() {
+fn decide_about(path: &str, review: &Value, decisions: Decisions) -> Answer {
+    let mut response = match path {
         "marker" => json!({ "allowed": false }),
-        _ => answers(&path, &review["request"]),
+        _ => decisions(path, &review["request"]),
     };
     if let Some(code) = response["http"].as_u64() {
-        let mut answer = Response::new(Full::from(response["text"].as_str().unwrap_or_default().to_owned()));
-        *answer.status_mut() = u16::try_from(code).unwrap().try_into().unwrap();
-        return Ok(answer);
+        let text = response["text"].as_str().unwrap_or_default().to_owned();
+        return Answer::Text(u16::try_from(code).unwrap(), text);
     }
     if response.get("uid").is_none() {
         response["uid"] = review["request"]["uid"].clone();
     }
-    let answer = json!({ "kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response });
-    Ok(Response::new(Full::from(answer.to_string())))
+    Answer::Body(json!({ "kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response }))
 }
 
-fn patch(operations: &Value) -> Value {
+pub(super) fn patch(operations: &Value) -> Value {
     json!({ "allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(operations.to_string()) })
 }
 
 #[test]
 fn a_webhook_refuses() {
     contract_with_network!(async |site: &Site| {
-        let program = Program::start(|_, request| match request["name"].as_str().unwrap() {
+        let program = Hooks::start(|_, request| match request["name"].as_str().unwrap() {
             "message" => json!({ "allowed": false, "status": { "message": "it is bad" } }),
             "reason" => json!({ "allowed": false, "status": { "reason": "NotAcceptable" } }),
             "code" => json!({ "allowed": false, "status": { "code": 418, "message": "a teapot" } }),
@@ -198,7 +135,7 @@ fn a_webhook_refuses() {
 #[test]
 fn what_a_webhook_is_asked() {
     contract_with_network!(async |site: &Site| {
-        let program = Program::start(|_, _| json!({ "allowed": true })).await;
+        let program = Hooks::start(|_, _| json!({ "allowed": true })).await;
         let deployments = json!({ "rules": [
             { "operations": ["*"], "apiGroups": ["apps"], "apiVersions": ["*"], "resources": ["deployments/*"] },
             { "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"] },
@@ -214,7 +151,7 @@ fn what_a_webhook_is_asked() {
             .await;
         let show = async |what: &str, method: &str, path: &str, body: Value| {
             decide(site, what, method, path, body).await;
-            for (path, mut review) in program.calls.lock().drain(..) {
+            for (path, mut review) in program.0.calls.lock().drain(..) {
                 let request = &mut review["request"];
                 request["uid"] = (!request["uid"].as_str().unwrap().is_empty()).into();
                 let user = request["userInfo"]["username"].take();
@@ -261,7 +198,7 @@ fn what_a_webhook_is_asked() {
 #[test]
 fn webhooks_change_objects() {
     contract_with_network!(async |site: &Site| {
-        let program = Program::start(|path, request| {
+        let program = Hooks::start(|path, request| {
             let data = &request["object"]["data"];
             match path {
                 "first" => patch(&json!([{ "op": "add", "path": "/data/first", "value": "1" }])),
@@ -298,7 +235,7 @@ fn webhooks_change_objects() {
 #[test]
 fn webhooks_are_called_again() {
     contract_with_network!(async |site: &Site| {
-        let program = Program::start(|path, request| {
+        let program = Hooks::start(|path, request| {
             let has = |key: &str| request["object"]["data"].get(key).is_some();
             match path {
                 "third" if !has("third") => patch(&json!([{ "op": "add", "path": "/data/third", "value": "" }])),
@@ -329,7 +266,7 @@ fn webhooks_are_called_again() {
 #[test]
 fn failures_of_webhooks() {
     contract_with_network!(async |site: &Site| {
-        let program = Program::start(|path, _| match path {
+        let program = Hooks::start(|path, _| match path {
             "error" => json!({ "http": 500, "text": "broken" }),
             "text" => json!({ "http": 200, "text": "hello" }),
             "other" => json!({ "http": 200, "text": "{\"kind\": \"Pod\", \"apiVersion\": \"v1\"}" }),
@@ -385,7 +322,7 @@ fn failures_of_webhooks() {
 #[test]
 fn which_requests_webhooks_get() {
     contract_with_network!(async |site: &Site| {
-        let program = Program::start(|_, _| json!({ "allowed": true })).await;
+        let program = Hooks::start(|_, _| json!({ "allowed": true })).await;
         let operations = |operation: &str| {
             json!({ "rules": [
                 { "operations": [operation], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"] },
@@ -432,7 +369,7 @@ fn which_requests_webhooks_get() {
 #[test]
 fn a_condition_of_a_webhook_fails() {
     contract_with_network!(async |site: &Site| {
-        let program = Program::start(|_, _| json!({ "allowed": true })).await;
+        let program = Hooks::start(|_, _| json!({ "allowed": true })).await;
         let conditions = json!({ "matchConditions": [{ "name": "a", "expression": "object.data.missing == 'a'" }] });
         let selector = json!({ "objectSelector": { "matchLabels": { "a": "b" } } });
         let hook = program.hook("condition", with(&conditions, selector));
@@ -449,7 +386,7 @@ fn a_condition_of_a_webhook_fails() {
 #[test]
 fn a_webhook_decides_about_large_requests() {
     contract_with_network!(async |site: &Site| {
-        let program = Program::start(|path, _| match path {
+        let program = Hooks::start(|path, _| match path {
             "mutate" => patch(&json!([{ "op": "add", "path": "/data/mutated", "value": "yes" }])),
             _ => json!({ "allowed": true, "warnings": ["seen"] }),
         })

@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod custom;
+mod items;
 mod kinds;
 mod lists;
 mod managers;

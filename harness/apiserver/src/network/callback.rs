@@ -35,15 +35,26 @@ pub(crate) struct Callback {
     pub(crate) body: Vec<u8>,
 }
 
+/// Why a program did not answer a request. The texts are like those of Go.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NoAnswer(String);
+
+impl NoAnswer {
+    pub(super) fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
 /// Sends requests on a separate thread, so that all threads that serve requests can wait for the responses.
 #[derive(Debug, Default)]
 pub(crate) struct Caller(Mutex<Option<Runtime>>);
 
 impl Caller {
     /// Sends requests at the same time, and blocks the thread until all have an outcome.
-    pub(crate) fn send(&self, callbacks: Vec<Callback>) -> Vec<Result<Vec<u8>, String>> {
+    pub(crate) fn send(&self, callbacks: Vec<Callback>) -> Vec<Result<Vec<u8>, NoAnswer>> {
         let count = callbacks.len();
-        let failed = |why: String| vec![Err(format!("failed to call webhook: {why}")); count];
+        let failed = |why: String| vec![Err(NoAnswer(why)); count];
         let runtime = match self.runtime() {
             Ok(runtime) => runtime,
             Err(error) => return failed(error.to_string()),
@@ -81,21 +92,19 @@ impl Drop for Caller {
     }
 }
 
-/// Sends a request; returns the body of the response. The texts of errors are like those of Go.
+/// Sends a request; returns the body of the response.
 ///
 /// # Errors
 /// The reason why there is no response with code 200.
-async fn send(callback: Callback) -> Result<Vec<u8>, String> {
+async fn send(callback: Callback) -> Result<Vec<u8>, NoAnswer> {
     let url = format!("{}?timeout={}s", callback.url, callback.timeout.as_secs());
     let timeout = callback.timeout;
     let outcome = tokio::time::timeout(timeout, exchange(callback, &url)).await;
     match outcome {
         Ok(Ok(body)) => Ok(body),
-        Ok(Err(Failure::Response(why))) => Err(why),
-        Ok(Err(Failure::Connection(why))) => Err(format!("failed to call webhook: Post {url:?}: {why}")),
-        Err(_) => Err(format!(
-            "failed to call webhook: Post {url:?}: context deadline exceeded"
-        )),
+        Ok(Err(Failure::Response(why))) => Err(NoAnswer(why)),
+        Ok(Err(Failure::Connection(why))) => Err(NoAnswer(format!("Post {url:?}: {why}"))),
+        Err(_) => Err(NoAnswer(format!("Post {url:?}: context deadline exceeded"))),
     }
 }
 
@@ -136,10 +145,8 @@ async fn exchange(callback: Callback, url: &str) -> Result<Vec<u8>, Failure> {
         if code.as_u16() == 200 {
             return Ok(body.to_vec());
         }
-        Err(Failure::Response(format!(
-            "failed to call webhook: the server responded with {code}: {}",
-            String::from_utf8_lossy(body.get(..body.len().min(1000)).unwrap_or_default())
-        )))
+        let text = String::from_utf8_lossy(body.get(..body.len().min(2048)).unwrap_or_default()).into_owned();
+        Err(Failure::Response(refusal(code.as_u16(), &text)))
     };
     tokio::pin!(driver);
     tokio::select! {
@@ -149,6 +156,31 @@ async fn exchange(callback: Callback, url: &str) -> Result<Vec<u8>, Failure> {
             Err(error) => error.to_string(),
         })),
     }
+}
+
+/// What client-go says about a response with an error code.
+fn refusal(code: u16, text: &str) -> String {
+    let words = match code {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        403 | 406 | 415 if !text.is_empty() => text,
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        409 => "the server reported a conflict",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        code if code >= 500 => {
+            return format!("an error on the server ({text:?}) has prevented the request from succeeding");
+        }
+        code => {
+            return format!("the server responded with the status code {code} but did not return more information");
+        }
+    };
+    words.to_owned()
 }
 
 async fn connect(callback: &Callback, host: &str, port: u16) -> Result<TcpStream, Failure> {

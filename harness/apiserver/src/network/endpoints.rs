@@ -4,35 +4,30 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
 
-use super::{ListOptions, Registry};
-use crate::selector::LabelSelector;
 use crate::service_port::ServicePort;
-use crate::store::Key;
+use crate::store::{Key, Scope, Store};
 
-impl Registry {
-    /// The address of a ready endpoint of a service; `None` if there is none.
-    pub(crate) fn endpoint_of(&self, port: &ServicePort) -> Option<SocketAddr> {
-        let ServicePort { namespace, name, port } = port;
-        let catalog = self.catalog();
-        let services = catalog.find("", "v1", "services")?;
-        let service = self
-            .get(services, &Key::new(namespace.as_str(), name.as_str()))
-            .ok()?
-            .value()
-            .ok()?;
-        let is_it = |candidate: &&Value| candidate.get("port").and_then(Value::as_u64) == Some((*port).into());
-        let port_name = items(&service, "/spec/ports").find(is_it)?.get("name").cloned();
-        let slices = catalog.find("discovery.k8s.io", "v1", "endpointslices")?;
-        let options = ListOptions {
-            labels: LabelSelector::parse(&format!("kubernetes.io/service-name={name}")).ok()?,
-            ..ListOptions::default()
-        };
-        let page = self.list(slices, Some(namespace), &options).ok()?;
-        let slices = page.objects.iter().filter_map(|slice| slice.value().ok());
-        slices
-            .into_iter()
-            .find_map(|slice| address_in(&slice, port_name.as_ref()))
-    }
+const SERVICES: &str = "services";
+const SLICES: &str = "endpointslices.discovery.k8s.io";
+/// The label of a slice with the name of its service.
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+
+/// The address of a ready endpoint of a service; `None` if there is none.
+pub(super) fn endpoint_of(store: &Store, port: &ServicePort) -> Option<SocketAddr> {
+    let ServicePort { namespace, name, port } = port;
+    let service = store.get(SERVICES, &Key::new(namespace, name))?.value().ok()?;
+    let is_it = |candidate: &&Value| candidate.get("port").and_then(Value::as_u64) == Some((*port).into());
+    let port_name = items(&service, "/spec/ports").find(is_it)?.get("name").cloned();
+    let scope = Scope {
+        namespace: Some(namespace.clone()),
+        after: None,
+    };
+    let slices = store.list(SLICES, &scope, None).ok()?.objects;
+    let own = slices
+        .iter()
+        .filter(|slice| slice.meta.labels.get(SERVICE_LABEL) == Some(name));
+    own.filter_map(|slice| slice.value().ok())
+        .find_map(|slice| address_in(&slice, port_name.as_ref()))
 }
 
 /// The address of a ready endpoint in a slice, with the port of that name.
