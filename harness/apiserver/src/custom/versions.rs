@@ -29,7 +29,7 @@ pub(crate) fn versions(
         let shape = served.iter().find(|resource| resource.version == name);
         let schema = match shape.map(|resource| &resource.shape) {
             Some(Shape::Custom(schema)) => Arc::clone(schema),
-            _ => Arc::new(resources::compile(index, version)?),
+            _ => resources::compile(index, version)?,
         };
         let api_version = format!("{group}/{name}");
         if is_true(version, "/storage") {
