@@ -25,6 +25,8 @@ fn the_dashboard_looks_as_in_the_documents(#[case] file: &str, #[case] theme: &s
     live.page
         .eval("drydock.select(drydock.world.tiles().find((tile) => tile.machine?.name === 'm-1').key)");
     live.page.wait("document.getElementById('fault-command')?.textContent === 'fakecloud vm kill m-1' && document.getElementById('entity').textContent.includes('Conditions')");
+    live.page.wait("['running -> stopped', 'Ready True -> Unknown'].every((text) => document.getElementById('list').textContent.includes(text))");
+    live.page.frame();
     let helper = browser::shared().unwrap().page();
     let picture = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs/images")
