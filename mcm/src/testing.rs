@@ -61,7 +61,8 @@ impl TestServer {
         server
     }
 
-    /// A server whose definitions accept every value, as those of an old release may.
+    /// A server whose definitions accept every value, as those of an old release may. They have no subresource for the
+    /// scale, for which an API server checks the replicas.
     pub(crate) fn untyped() -> Self {
         let server = Self::serving(&[]);
         for mut definition in mcm_api::crd::all() {
@@ -70,6 +71,9 @@ impl TestServer {
                     "type": "object", "x-kubernetes-preserve-unknown-fields": true,
                 } });
                 version.schema = Some(serde_json::from_value(schema).unwrap());
+                if let Some(subresources) = &mut version.subresources {
+                    subresources.scale = None;
+                }
             }
             server.define(&definition);
         }

@@ -225,9 +225,9 @@ mod tests {
 
     #[test]
     fn events_are_reached_by_steps_numbers_texts_causes_and_the_violation() {
-        let created = "event 1, +1s: Machine m-1 is created by mcm";
-        let called = "event 2, +2s: CreateMachine: OK";
-        let failed = "event 3, +3s: phase: Pending → Failed by mcm  ← violates a check";
+        let created = "event 1, +1.000s: Machine m-1 is created by mcm";
+        let called = "event 2, +2.000s: CreateMachine: OK";
+        let failed = "event 3, +3.000s: phase: Pending → Failed by mcm  ← violates a check";
         assert_eq!(
             answers(&["n", "", "n", "p", "1", "v", "c", "f OK", "f created", "", "q"]),
             [

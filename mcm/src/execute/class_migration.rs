@@ -24,7 +24,12 @@ impl ActionExecutor {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(GROUP, VERSION, kind));
         let olds: Api<DynamicObject> = Api::namespaced_with(self.control.clone(), &self.state.namespace, &resource);
         let classes: Api<MachineClass> = self.of_namespace();
-        let old = olds.get_opt(name).await?;
+        // For a kind without a definition the answer is a text, not a Status, which `get_opt` does not expect.
+        let old = match olds.get(name).await {
+            Ok(old) => Some(old),
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => return Err(error),
+        };
         let new = classes.get_opt(name).await?;
         match (&old, new) {
             (None, None) => {

@@ -555,4 +555,6 @@ fn condition_number(status: &str) -> i64 {
 }
 
 #[cfg(test)]
+mod grafana;
+#[cfg(test)]
 mod tests;

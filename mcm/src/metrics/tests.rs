@@ -1,5 +1,7 @@
 //! Names and labels of metrics, on which dashboards rely.
 
+use std::collections::BTreeSet;
+
 use kube::runtime::watcher::Event;
 use mcm_api::machine::CurrentStatus;
 use mcm_api::{PreservedBy, keys};
@@ -144,8 +146,8 @@ fn preservations_are_counted_by_deployment_and_requester_or_reason() {
     }
 }
 
-#[test]
-fn preserved_machines_are_counted_by_phase_requester_and_deployment() {
+/// Five machines of a deployment, of which four are preserved.
+fn with_preserved_machines() -> Metrics {
     let metrics = Metrics::new();
     let (machines, deployments) = (Cache::new(), Cache::new());
     metrics.show(machines.clone());
@@ -190,7 +192,12 @@ fn preserved_machines_are_counted_by_phase_requester_and_deployment() {
     deployments.apply(Event::Apply(
         serde_json::from_value::<MachineDeployment>(deployment).unwrap(),
     ));
-    let text = metrics.text();
+    metrics
+}
+
+#[test]
+fn preserved_machines_are_counted_by_phase_requester_and_deployment() {
+    let text = with_preserved_machines().text();
     for line in [
         r#"mcm_preserved_machines{namespace="default",machine_deployment="md",phase="Failed:Preserved",requester="auto"} 2"#,
         r#"mcm_preserved_machines{namespace="default",machine_deployment="md",phase="Draining",requester="node"} 1"#,
@@ -205,21 +212,38 @@ fn preserved_machines_are_counted_by_phase_requester_and_deployment() {
     }
 }
 
+/// The text form of all metrics that alerts and panels are about.
+pub(super) fn all_metrics() -> String {
+    // Families without a value are not exported.
+    let metrics = with_preserved_machines();
+    metrics.observe_call("fakecloud", "CreateMachine", Duration::ZERO, Some(Code::Internal));
+    metrics.count_orphan("refused");
+    metrics.count_request("control", "GET", 200);
+    for metric in [
+        Metric::CreateDuration(Duration::ZERO),
+        Metric::JoinDuration(Duration::ZERO),
+        Metric::DrainDuration(Duration::ZERO),
+        Metric::DeleteDuration(Duration::ZERO),
+        Metric::FailedJoin,
+        Metric::PreservationRefused(Refusal::MaximumReached),
+    ] {
+        metrics.observe(&metric, &machine(), None);
+    }
+    metrics.text()
+}
+
+/// The sorted names of metrics in a text.
+pub(super) fn metrics_in(text: &str) -> Vec<String> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let used = words.filter(|word| word.starts_with("mcm_")).map(str::to_owned);
+    used.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
 /// A renamed metric must not silence an alert.
 #[test]
 fn the_alert_rules_use_metrics_that_exist() {
-    let metrics = Metrics::new();
-    metrics.show(Cache::new());
-    metrics.show_owners(Cache::new(), Cache::new());
-    // Families without a value are not exported.
-    metrics.observe_call("fakecloud", "CreateMachine", Duration::ZERO, Some(Code::Internal));
-    metrics.count_orphan("refused");
-    let text = metrics.text();
-    let rules = include_str!("../../../deploy/monitoring/alerts.yaml");
-    let words = rules.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    let mut used: Vec<&str> = words.filter(|word| word.starts_with("mcm_")).collect();
-    used.sort_unstable();
-    used.dedup();
+    let text = all_metrics();
+    let used = metrics_in(include_str!("../../../deploy/monitoring/alerts.yaml"));
     assert!(used.len() >= 8, "{used:?}");
     for name in used {
         let family = name.trim_end_matches("_total").trim_end_matches("_bucket");

@@ -1,0 +1,259 @@
+//! Generates `deploy/monitoring/grafana-mcm.json`, a Grafana dashboard, from a table of panels.
+//!
+//! `DRYDOCK_WRITE_DOCS=1 cargo test --workspace --lib grafana` writes it.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::tests::{all_metrics, metrics_in};
+
+/// A panel: its title, its unit in Grafana's words, and its queries with their legends.
+struct Panel {
+    title: &'static str,
+    unit: &'static str,
+    queries: &'static [(&'static str, &'static str)],
+}
+
+const fn panel(title: &'static str, unit: &'static str, queries: &'static [(&'static str, &'static str)]) -> Panel {
+    Panel { title, unit, queries }
+}
+
+/// The rows of the dashboard, from what an operator asks first.
+const ROWS: [(&str, &[Panel]); 5] = [
+    (
+        "Machines",
+        &[
+            panel(
+                "Machines by phase",
+                "none",
+                &[
+                    ("count(mcm_machine_current_status_phase == 1)", "Running"),
+                    ("count(mcm_machine_current_status_phase == 0)", "Pending and others"),
+                    ("count(mcm_machine_current_status_phase == -1)", "Unknown"),
+                    ("count(mcm_machine_current_status_phase == -2)", "CrashLoopBackOff"),
+                    ("count(mcm_machine_current_status_phase == -3)", "Failed"),
+                    ("count(mcm_machine_current_status_phase == -4)", "Terminating"),
+                    ("count(mcm_machine_current_status_phase == -5)", "Failed and preserved"),
+                ],
+            ),
+            panel(
+                "Machines, sets and deployments",
+                "none",
+                &[
+                    ("mcm_machine_items_total", "machines"),
+                    ("mcm_machine_set_items_total", "sets"),
+                    ("mcm_machine_deployment_items_total", "deployments"),
+                ],
+            ),
+            panel(
+                "Replaced machines per hour",
+                "none",
+                &[
+                    (
+                        "sum(increase(mcm_machine_stale_machines_total[1h]))",
+                        "unhealthy for too long",
+                    ),
+                    ("sum(increase(mcm_machine_num_failed_join[1h]))", "did not join in time"),
+                ],
+            ),
+        ],
+    ),
+    (
+        "Durations of the last machine",
+        &[
+            panel(
+                "Creation",
+                "s",
+                &[
+                    (
+                        "max by (machine_deployment) (mcm_machine_create_duration_seconds)",
+                        "{{machine_deployment}}: VM created",
+                    ),
+                    (
+                        "max by (machine_deployment) (mcm_machine_join_duration_seconds)",
+                        "{{machine_deployment}}: node healthy",
+                    ),
+                ],
+            ),
+            panel(
+                "Deletion",
+                "s",
+                &[
+                    (
+                        "max by (machine_deployment) (mcm_machine_drain_duration_seconds)",
+                        "{{machine_deployment}}: drained",
+                    ),
+                    (
+                        "max by (machine_deployment) (mcm_machine_delete_duration_seconds)",
+                        "{{machine_deployment}}: VM deleted",
+                    ),
+                ],
+            ),
+        ],
+    ),
+    (
+        "Preservation",
+        &[
+            panel(
+                "Preserved machines",
+                "none",
+                &[(
+                    "sum by (machine_deployment, phase) (mcm_preserved_machines)",
+                    "{{machine_deployment}} {{phase}}",
+                )],
+            ),
+            panel(
+                "Used places",
+                "percentunit",
+                &[(
+                    "mcm_preservation_places_used / mcm_preservation_places_maximum",
+                    "{{kind}} {{name}}",
+                )],
+            ),
+            panel(
+                "Refused per hour, by reason",
+                "none",
+                &[(
+                    "sum by (reason) (increase(mcm_preservations_refused_total[1h]))",
+                    "{{reason}}",
+                )],
+            ),
+        ],
+    ),
+    (
+        "Cloud and API servers",
+        &[
+            panel(
+                "Calls to the driver",
+                "reqps",
+                &[(
+                    "sum by (service) (rate(mcm_cloud_api_requests_total[5m]))",
+                    "{{service}}",
+                )],
+            ),
+            panel(
+                "Failed calls to the driver",
+                "reqps",
+                &[(
+                    "sum by (service) (rate(mcm_cloud_api_requests_failed_total[5m]))",
+                    "{{service}}",
+                )],
+            ),
+            panel(
+                "Requests to API servers, by code",
+                "reqps",
+                &[(
+                    "sum by (cluster, code) (rate(mcm_kube_api_requests_total[5m]))",
+                    "{{cluster}} {{code}}",
+                )],
+            ),
+        ],
+    ),
+    (
+        "Safety",
+        &[
+            panel(
+                "Leaders, and frozen",
+                "none",
+                &[
+                    ("sum(mcm_leader)", "leaders"),
+                    ("max(mcm_machine_controller_frozen)", "frozen"),
+                ],
+            ),
+            panel(
+                "Orphan VMs per hour, by outcome",
+                "none",
+                &[("sum by (outcome) (increase(mcm_orphan_vms_total[1h]))", "{{outcome}}")],
+            ),
+            panel(
+                "Lateness of the leader (99th percentile)",
+                "s",
+                &[(
+                    "histogram_quantile(0.99, sum by (le) (rate(mcm_leader_election_renewal_lateness_seconds_bucket[10m])))",
+                    "lateness",
+                )],
+            ),
+        ],
+    ),
+];
+
+/// The width of Grafana's grid, and the height of a panel and of a row's title in it.
+const GRID: usize = 24;
+const HEIGHT: usize = 8;
+
+fn dashboard() -> Value {
+    let mut panels = Vec::new();
+    let mut y = 0;
+    for (title, row) in &ROWS {
+        panels.push(json!({
+            "id": panels.len() + 1, "type": "row", "title": title, "collapsed": false, "panels": [],
+            "gridPos": { "x": 0, "y": y, "w": GRID, "h": 1 },
+        }));
+        let width = GRID / row.len();
+        for (column, panel) in row.iter().enumerate() {
+            let place = json!({ "x": column * width, "y": y + 1, "w": width, "h": HEIGHT });
+            panels.push(chart(panels.len() + 1, panel, &place));
+        }
+        y += 1 + HEIGHT;
+    }
+    json!({
+        "uid": "drydock-mcm",
+        "title": "Machine Controller Manager",
+        "tags": ["mcm"],
+        "schemaVersion": 39,
+        "time": { "from": "now-6h", "to": "now" },
+        "refresh": "30s",
+        "templating": { "list": [{ "name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source" }] },
+        "panels": panels,
+    })
+}
+
+fn chart(id: usize, panel: &Panel, place: &Value) -> Value {
+    let source = json!({ "type": "prometheus", "uid": "${datasource}" });
+    let targets: Vec<Value> = ('A'..)
+        .zip(panel.queries)
+        .map(|(name, (query, legend))| {
+            json!({ "refId": name.to_string(), "expr": query, "legendFormat": legend, "datasource": source })
+        })
+        .collect();
+    json!({
+        "id": id, "type": "timeseries", "title": panel.title, "datasource": source, "gridPos": place, "targets": targets,
+        "fieldConfig": { "defaults": { "unit": panel.unit, "min": 0 }, "overrides": [] },
+    })
+}
+
+/// A renamed metric must not leave a panel empty.
+#[test]
+fn the_panels_use_metrics_that_exist() {
+    let text = all_metrics();
+    let queries = ROWS
+        .iter()
+        .flat_map(|(_, row)| row.iter())
+        .flat_map(|panel| panel.queries);
+    let used: Vec<String> = queries.flat_map(|(query, _)| metrics_in(query)).collect();
+    assert!(used.len() >= 20, "{used:?}");
+    for name in used {
+        let family = name.trim_end_matches("_total").trim_end_matches("_bucket");
+        let exists = [&*name, family]
+            .iter()
+            .any(|name| text.contains(&format!("# TYPE {name} ")));
+        assert!(exists, "{name} is not in\n{text}");
+    }
+}
+
+#[test]
+fn the_dashboard_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/grafana-mcm.json");
+    let mut generated = serde_json::to_string_pretty(&dashboard()).unwrap();
+    generated.push('\n');
+    if std::env::var_os("DRYDOCK_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &generated).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == generated,
+        "{} is stale: DRYDOCK_WRITE_DOCS=1 cargo test --workspace --lib grafana writes it",
+        path.display()
+    );
+}
