@@ -1,10 +1,10 @@
-//! A made-up world, its dashboard, and a page of it.
+//! A world of the test, its dashboard, and a page of it.
 
 use std::sync::Arc;
 
 use browser::Page;
 use clock::Clock;
-use dashboard::server::Dashboard;
+use dashboard::server::{Dashboard, Readers};
 use dashboard::{Executor, LiveWorld, PerformError, Settings, Shared};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The start of all made-up worlds.
+/// The time of large worlds.
 pub(crate) fn start() -> Timestamp {
     "2030-01-01T00:00:00Z".parse().unwrap()
 }
@@ -115,7 +115,8 @@ pub(crate) struct Live {
     pub(crate) world: Shared,
     pub(crate) cloud: Arc<Cloud>,
     pub(crate) url: String,
-    _runtime: Runtime,
+    pub(crate) readers: Readers,
+    pub(crate) runtime: Runtime,
     _cancel: DropGuard,
 }
 
@@ -163,7 +164,7 @@ impl Live {
         let dashboard = runtime
             .block_on(Dashboard::bind(0, buttons, Arc::clone(&world), executor, Clock::wall()))
             .unwrap();
-        let url = dashboard.url();
+        let (url, readers) = (dashboard.url(), dashboard.readers());
         let cancel = CancellationToken::new();
         runtime.spawn(dashboard.serve(cancel.clone()));
         Some(Self {
@@ -171,7 +172,8 @@ impl Live {
             world,
             cloud,
             url,
-            _runtime: runtime,
+            readers,
+            runtime,
             _cancel: cancel.drop_guard(),
         })
     }
