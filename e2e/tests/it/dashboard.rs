@@ -120,6 +120,18 @@ async fn a_process_and_the_api_server_are_disturbed_from_the_dashboard() {
 }
 
 #[test]
+fn a_world_without_mcm_cannot_restart_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &["--buttons", "--without", "mcm"]);
+    let Some(page) = opened(&up) else { return };
+    let faults = page.text("[...document.querySelectorAll('#fault option')].map((option) => option.value).join(' ')");
+    assert!(
+        faults.contains("cloud.restart") && !faults.contains("process.restart"),
+        "{faults}"
+    );
+}
+
+#[test]
 fn a_world_without_a_dashboard_prints_no_address_and_a_used_port_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let up = Up::start(folder.path(), &["--no-dashboard"]);

@@ -20,7 +20,7 @@ class View {
     /** @type {string | null} the key of the selected tile */
     this.selected = null;
     /** @type {string | null} the id of the owner whose machines are highlighted */
-    this.lit = null;
+    this.chosenOwner = null;
     /** @type {(() => void)[]} */
     this.drawings = [];
   }
@@ -37,8 +37,8 @@ class View {
   }
 
   /** @param {string | null} owner */
-  light(owner) {
-    this.lit = owner;
+  chooseOwner(owner) {
+    this.chosenOwner = owner;
     this.changed();
   }
 

@@ -64,3 +64,41 @@ async fn next(cloud: &CloudClient, position: Position) -> Result<(CloudChange, P
         None => Err("the stream ended".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clock::Seed;
+    use fakecloud::{Config, Fakecloud};
+    use scenario::cloud::VmState;
+    use scenario::step::VmAction;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_stream_begins_with_the_vms_and_has_no_event_of_the_past() {
+        let clock = Clock::simulated("2030-01-01T00:00:00Z".parse().unwrap());
+        let cloud = Fakecloud::new(Config::default(), clock.clone(), Seed::new(1));
+        let client = CloudClient::new(cloud.control_server()).with_driver(cloud.driver_server());
+        client.create_vm("default", "m-1", true).await.unwrap();
+        clock.sleep(Duration::from_mins(10)).await;
+        let mut changes = follow_cloud(client.clone(), clock);
+        let Some(CloudChange::Vms(vms)) = changes.next().await else {
+            panic!("the stream begins with another change");
+        };
+        let [vm] = vms.as_slice() else { panic!("{vms:?}") };
+        assert_eq!((vm.machine.as_str(), vm.state), ("m-1", VmState::Running));
+        client.vm_action(&vm.id, VmAction::Kill).await.unwrap();
+        loop {
+            match changes.next().await.unwrap() {
+                CloudChange::Event(CloudEvent::Vm(vm)) if vm.state == VmState::Stopped => break,
+                // A change between the number and the list is in both.
+                CloudChange::Event(CloudEvent::Vm(vm)) => assert_eq!(vm.state, VmState::Running),
+                CloudChange::Event(CloudEvent::Call(call)) => assert_ne!(call.call, "createMachine"),
+                CloudChange::Event(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
