@@ -1,7 +1,9 @@
 //! HTTP servers that hostile clients cannot exhaust: bounded connections, and limits for headers, idle time and lifetimes.
 
 pub mod connections;
+mod http1;
 pub mod probes;
+pub mod streams;
 
 /// The media type of metrics.
 pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

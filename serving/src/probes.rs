@@ -1,32 +1,19 @@
 //! An HTTP/1 server for the small responses of `/healthz`, `/readyz` and `/metrics`, with limits for hostile clients.
 
-use std::io;
-use std::pin::pin;
 use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::connections::{Connections, Usage, within_file_limit};
+use crate::connections::Usage;
+use crate::http1::accept;
 
-/// The number of open connections. For another one, the one that is idle longest is closed.
-const CONNECTIONS: usize = 64;
-/// How long the header of a request may take, and how long a connection may wait for the next request.
-const HEADER_LIMIT: Duration = Duration::from_secs(10);
-/// The maximum size of a header in bytes.
-const HEADER_SIZE: usize = 16 * 1024;
 /// After this time a connection ends after its request.
 const LIFETIME: Duration = Duration::from_mins(1);
-/// After this additional time it ends in any case.
-const LAST_REQUEST: Duration = Duration::from_secs(10);
-/// The pause after a connection could not be accepted, most likely because of a lack of file descriptors.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Answers requests with `service` until `cancel`, then waits for the responses in progress.
 pub async fn serve<S, B>(listener: TcpListener, service: S, cancel: CancellationToken)
@@ -38,72 +25,20 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut connections = Connections::new(within_file_limit(CONNECTIONS));
-    loop {
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => break,
-            () = connections.one_ended() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    let (service, cancel) = (service.clone(), cancel.clone());
-                    connections.spawn(|usage| connection(stream, service, usage, cancel));
-                }
-                Err(error) => report(&error).await,
-            },
-        }
-    }
-    drop(listener);
-    connections.all_ended().await;
-}
-
-async fn report(error: &io::Error) {
-    tracing::warn!(%error, "a connection could not be accepted");
-    tokio::time::sleep(PAUSE).await;
-}
-
-async fn connection<S, B>(stream: TcpStream, service: S, usage: Usage, cancel: CancellationToken)
-where
-    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_LIMIT)
-        .max_buf_size(HEADER_SIZE);
-    let counted = service_fn(move |request| {
-        let response = service.call(request);
-        let in_use = usage.begin();
-        async move {
-            let response = response.await;
-            drop(in_use);
-            response
-        }
-    });
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), counted));
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = cancel.cancelled() => None,
-        () = tokio::time::sleep(LIFETIME) => None,
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            match tokio::time::timeout(LAST_REQUEST, connection).await {
-                Ok(ended) => ended,
-                Err(_) => return,
+    let counted = move |usage: Usage| {
+        let service = service.clone();
+        service_fn(move |request| {
+            let response = service.call(request);
+            let in_use = usage.begin();
+            async move {
+                let response = response.await;
+                // A client that reads no response does not keep its connection.
+                drop(in_use);
+                response
             }
-        }
+        })
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
-    }
+    accept(listener, counted, Some(LIFETIME), cancel).await;
 }
 
 #[cfg(test)]
@@ -113,8 +48,10 @@ mod tests {
     use http_body_util::Full;
     use hyper::body::Bytes;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
 
     use super::*;
+    use crate::http1::{CONNECTIONS, HEADER_SIZE};
 
     type Answer = Result<Response<Full<Bytes>>, std::convert::Infallible>;
 

@@ -35,8 +35,8 @@ async fn create_machine(up: &Up, name: &str) {
     }
 }
 
-/// Chooses a fault and its target, and injects it.
-fn inject(page: &Page, fault: &str, target: &str) {
+/// Chooses a fault and its target, injects it, and waits for the result with that title.
+fn inject(page: &Page, fault: &str, target: &str, title: &str) {
     page.eval(&format!(
         "(() => {{ const set = (id, value) => {{ const of = document.getElementById(id); of.value = value; \
          of.dispatchEvent(new Event('input')); of.dispatchEvent(new Event('change')); }}; \
@@ -44,7 +44,9 @@ fn inject(page: &Page, fault: &str, target: &str) {
     ));
     page.wait("document.getElementById('preview').textContent.includes('Hits 1 of 1') && !document.getElementById('inject').disabled");
     page.click("#inject");
-    page.wait("document.getElementById('fault-result').textContent.startsWith('Injected')");
+    page.wait(&format!(
+        "document.getElementById('fault-result').textContent.startsWith('Injected: {title}')"
+    ));
 }
 
 fn read(path: &Path) -> Value {
@@ -60,7 +62,7 @@ async fn a_fault_of_the_dashboard_is_seen_in_the_lanes_and_replays_in_sim() {
     page.wait(
         "drydock.world.tiles().some((tile) => tile.machine?.state === 'Running' && tile.node?.state === 'Ready')",
     );
-    inject(&page, "vm.kill", "m-1");
+    inject(&page, "vm.kill", "m-1", "VMs Kill");
     // The order, what the cloud did, and what the controllers made of it.
     for seen in ["kill the VM of m-1", "running -> stopped", "Ready True -> Unknown"] {
         page.wait(&format!(
@@ -68,7 +70,7 @@ async fn a_fault_of_the_dashboard_is_seen_in_the_lanes_and_replays_in_sim() {
         ));
     }
     page.wait("document.getElementById('problems').textContent.includes('m-1')");
-    inject(&page, "vm.start", "m-1");
+    inject(&page, "vm.start", "m-1", "VMs Start");
     page.wait("drydock.world.tiles()[0].vm?.state === 'running'");
     let record = page.text("(async () => (await fetch('/api/record')).text())()");
     assert!(!holds_secret(&record), "the record holds a secret");
@@ -115,8 +117,18 @@ async fn a_process_and_the_api_server_are_disturbed_from_the_dashboard() {
     let restarted = post(r#"{"fault":"process.restart"}"#);
     assert!(restarted.as_str().unwrap().starts_with("200"), "{restarted}");
     page.wait("document.getElementById('list').textContent.includes('restart mcm')");
-    let pause = post(r#"{"fault":"pause.mcm","seconds":1}"#);
-    assert!(pause.as_str().unwrap().starts_with("422"), "{pause}");
+}
+
+#[test]
+fn a_world_without_mcm_cannot_restart_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &["--buttons", "--without", "mcm"]);
+    let Some(page) = opened(&up) else { return };
+    let faults = page.text("[...document.querySelectorAll('#fault option')].map((option) => option.value).join(' ')");
+    assert!(
+        faults.contains("cloud.restart") && !faults.contains("process.restart"),
+        "{faults}"
+    );
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// How long one command may take. Busy machines start slowly.
-const LIMIT: Duration = Duration::from_secs(60);
+/// How long one command may take: longer than a page waits for a condition.
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// Receivers of what the browser sends.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Connection {
                 let message: Value = serde_json::from_slice(&message).expect("the browser sends JSON");
                 deliver(&receivers, message);
             }
-            // Whoever waits is told by the closed channel.
+            // The calls in progress fail, because their channels close.
             *receivers.lock() = Waiting::default();
         });
         let input = Arc::new(Mutex::new(input));

@@ -59,14 +59,20 @@ impl Page {
         self.click_at((left + width / 2.0, top + height / 2.0));
     }
 
-    /// Left, top, width and height of the first element that matches a selector, which is scrolled into view.
+    /// Left, top, width and height of the first element that matches a selector, which is scrolled into view. Waits until it does
+    /// not move any more.
     ///
     /// # Panics
     /// When no element matches.
     pub fn place_of(&self, selector: &str) -> (f64, f64, f64, f64) {
         let place = self.eval(&format!(
-            "(() => {{ const of = document.querySelector({selector:?}); if (!of) return null; of.scrollIntoView({{ block: 'nearest' }}); \
-             const box = of.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]; }})()"
+            "(async () => {{ const look = () => {{ const of = document.querySelector({selector:?}); if (!of) return null; \
+               of.scrollIntoView({{ block: 'nearest' }}); const box = of.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]; }}; \
+             let last = look(); \
+             for (let round = 0; last && round < 100; round++) {{ \
+               await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))); \
+               const now = look(); if (now?.every((part, number) => part === last[number])) break; last = now; \
+             }} return last; }})()"
         ));
         let part = |index: usize| {
             place[index]

@@ -4,6 +4,7 @@
 //! ends with the test program, because its pipe closes. This crate is for tests only: what does not work panics with a
 //! description.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods)] // waits for another process, in real time
 
 mod connection;
 mod input;

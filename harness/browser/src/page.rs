@@ -1,7 +1,7 @@
 //! A page: what it contains, what it requests, and what it prints to the console.
 
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::connection::Connection;
 
-/// How long a condition of a page may take to become true.
-const LIMIT: Duration = Duration::from_secs(30);
+/// How long a condition of a page may take to become true: large worlds are slow without optimizations on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A request of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,12 +224,14 @@ impl Page {
 
     /// Waits until the log of events satisfies a condition.
     fn until(&self, what: &str, condition: impl Fn(&Log) -> bool) {
+        let end = Instant::now() + LIMIT;
         loop {
             self.receive();
             if condition(&self.log.lock()) {
                 return;
             }
-            let event = self.events.lock().recv_timeout(LIMIT);
+            let left = end.saturating_duration_since(Instant::now());
+            let event = self.events.lock().recv_timeout(left);
             let event = event.unwrap_or_else(|_| panic!("{what}: this does not happen"));
             self.log.lock().add(&event);
         }

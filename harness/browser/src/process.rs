@@ -1,11 +1,10 @@
 //! Finds and starts the browser.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::json;
-use tempfile::TempDir;
 
 use crate::connection::Connection;
 use crate::page::Page;
@@ -20,16 +19,20 @@ const PROGRAMS: [&str; 5] = [
     "google-chrome-stable",
 ];
 /// Passes the pipes of standard input and output as the descriptors 3 and 4, which the browser uses for the protocol. It
-/// ends when they close.
-const WITH_PIPES: &str = r#"exec "$@" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null"#;
+/// ends when they close. Then the shell removes its files: the test program may have ended before. Processes of the browser that
+/// end later may still write some.
+const WITH_PIPES: &str = r#"
+    profile=$1; shift
+    trap : INT TERM HUP
+    "$@" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null
+    for pause in 0 0.1 0.3 1 3; do sleep $pause; rm -rf "$profile" 2>/dev/null && break; done
+"#;
 /// Environment variables that say that cases must not be skipped.
 const REQUIRED_BY: [&str; 2] = ["CI", "DRYDOCK_NEEDS_BROWSER"];
 
 /// A running browser.
 pub struct Browser {
     connection: Connection,
-    // Its files.
-    _profile: TempDir,
 }
 
 impl std::fmt::Debug for Browser {
@@ -40,10 +43,10 @@ impl std::fmt::Debug for Browser {
 
 impl Browser {
     /// Starts the browser.
-    fn start(program: &PathBuf) -> Self {
-        let profile = tempfile::tempdir().expect("a folder for the browser's files");
+    fn start(program: &Path, profile: &Path) -> Self {
         let mut child = Command::new("sh")
             .args(["-c", WITH_PIPES, "sh"])
+            .arg(profile)
             .arg(program)
             .args([
                 "--headless",
@@ -58,13 +61,19 @@ impl Browser {
                 "--disable-component-update",
                 "--disable-sync",
             ])
+            // Several pages are open at the same time, and each of them counts as visible.
+            .args([
+                "--disable-background-timer-throttling",
+                "--disable-backgrounding-occluded-windows",
+                "--disable-renderer-backgrounding",
+            ])
             .args([
                 "--force-color-profile=srgb",
                 "--font-render-hinting=none",
                 "--lang=en-US",
             ])
-            .arg(format!("--user-data-dir={}", profile.path().display()))
-            .env("HOME", profile.path())
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .env("HOME", profile)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -74,10 +83,7 @@ impl Browser {
         let connection = Connection::new(input.expect("a pipe"), output.expect("a pipe"));
         // Waits for the process, so that it does not stay as a zombie.
         std::thread::spawn(move || child.wait());
-        let browser = Self {
-            connection,
-            _profile: profile,
-        };
+        let browser = Self { connection };
         browser.connection.call(None, "Browser.getVersion", json!({}));
         browser
     }
@@ -88,16 +94,23 @@ impl Browser {
     }
 }
 
+/// The program of the browser.
+fn found() -> Option<PathBuf> {
+    PROGRAMS.iter().find_map(|program| which::which(program).ok())
+}
+
+/// A folder for the browser's files.
+fn profile() -> PathBuf {
+    tempfile::tempdir().expect("a folder for the browser's files").keep()
+}
+
 /// The browser of this test program; `None`: this machine has none, and the case is skipped. The reason is printed.
 ///
 /// # Panics
 /// When there is none in CI, where no case may be skipped.
 pub fn shared() -> Option<&'static Browser> {
     static SHARED: OnceLock<Option<Browser>> = OnceLock::new();
-    let browser = SHARED.get_or_init(|| {
-        let found = PROGRAMS.iter().find_map(|program| which::which(program).ok());
-        found.map(|program| Browser::start(&program))
-    });
+    let browser = SHARED.get_or_init(|| found().map(|program| Browser::start(&program, &profile())));
     if browser.is_none() {
         let required = REQUIRED_BY
             .iter()
@@ -110,4 +123,30 @@ pub fn shared() -> Option<&'static Browser> {
         println!("skipped: no browser is installed; Debian has chromium-headless-shell");
     }
     browser.as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_browser_that_ends_leaves_no_files() {
+        let Some(program) = found() else { return };
+        let profile = profile();
+        let browser = Browser::start(&program, &profile);
+        drop(browser.page());
+        assert!(profile.is_dir());
+        drop(browser);
+        let begin = Instant::now();
+        while profile.exists() {
+            assert!(
+                begin.elapsed() < Duration::from_secs(60),
+                "{} is left",
+                profile.display()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }

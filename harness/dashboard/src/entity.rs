@@ -56,6 +56,9 @@ pub struct Entity {
     /// The zone that it is in.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub zone: String,
+    /// The uid of a machine, and of a VM's machine: machines of several namespaces may have the same name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
     /// The name of its machine, of a VM.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub machine: String,
@@ -76,6 +79,7 @@ impl Entity {
             state,
             parent: None,
             zone: String::new(),
+            uid: String::new(),
             machine: String::new(),
             node: String::new(),
             pods: None,
@@ -89,6 +93,7 @@ impl Entity {
         Some(match kind {
             "Machine" => Self {
                 parent: owner(object),
+                uid: text(object, "/metadata/uid").to_owned(),
                 node: label(object, NODE_LABEL).to_owned(),
                 ..Self::new(EntityKind::Machine, id, name, phase(object))
             },
@@ -109,6 +114,7 @@ impl Entity {
     pub fn of_vm(vm: &Vm) -> Self {
         Self {
             zone: zone_of(&vm.provider_id).to_owned(),
+            uid: vm.machine_uid.clone(),
             machine: vm.machine.clone(),
             node: vm.node.clone(),
             ..Self::new(EntityKind::Vm, vm_id(&vm.id), &vm.id, vm.state.to_string())

@@ -9,6 +9,7 @@ mod executor;
 pub mod faults;
 mod feed;
 mod guard;
+mod readers;
 pub mod server;
 mod session;
 mod settings;

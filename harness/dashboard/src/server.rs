@@ -14,7 +14,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -30,11 +29,13 @@ use hyper::service::service_fn;
 use serde::Serialize;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::Executor;
 use crate::faults::{self, FaultError, FaultPlan, FaultRequest};
 use crate::guard::{Guard, Refusal, Token};
+pub use crate::readers::Readers;
 use crate::world::Shared;
 
 /// Changes of this time are one event.
@@ -67,38 +68,6 @@ impl std::fmt::Debug for Dashboard {
         f.debug_struct("Dashboard")
             .field("address", &self.address)
             .finish_non_exhaustive()
-    }
-}
-
-/// The number of open pages, for whoever observes the world only for them. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct Readers(Arc<(AtomicUsize, tokio::sync::Notify)>);
-
-impl Readers {
-    /// The number of open pages.
-    pub fn count(&self) -> usize {
-        self.0.0.load(Ordering::SeqCst)
-    }
-
-    /// Waits until it changes.
-    pub async fn changed(&self) {
-        self.0.1.notified().await;
-    }
-
-    fn begin(&self) -> Reading {
-        self.0.0.fetch_add(1, Ordering::SeqCst);
-        self.0.1.notify_one();
-        Reading(self.clone())
-    }
-}
-
-/// An open page.
-struct Reading(Readers);
-
-impl Drop for Reading {
-    fn drop(&mut self) {
-        self.0.0.0.fetch_sub(1, Ordering::SeqCst);
-        self.0.0.1.notify_one();
     }
 }
 
@@ -170,7 +139,7 @@ impl Dashboard {
             let server = Arc::clone(&server);
             async move { Ok::<_, Infallible>(server.answer(request).await) }
         });
-        serving::probes::serve(self.listener, service, cancel).await;
+        serving::streams::serve(self.listener, service, cancel).await;
     }
 }
 
@@ -224,6 +193,8 @@ impl Server {
     fn get(&self, path: &str, query: &str, headers: &HeaderMap) -> Answer {
         match path {
             "/" => full(StatusCode::OK, "text/html; charset=utf-8", web::live_page().into()),
+            // The page has no icon; browsers ask for it all the same.
+            "/favicon.ico" => full(StatusCode::NO_CONTENT, "image/x-icon", Bytes::new()),
             "/api/state" => {
                 let world = self.world.lock();
                 json_answer(&json!({
@@ -272,13 +243,13 @@ impl Server {
             .or_else(|| value(query, "after"))
             .and_then(|id| id.parse().ok())
             .unwrap_or(0);
-        let reading = self.readers.begin();
+        let page = self.readers.open();
         let (world, cancel, clock) = (Arc::clone(&self.world), self.cancel.clone(), self.clock.clone());
         let changed = world.lock().subscribe();
         let events = stream::unfold((after, changed, true), move |(after, mut changed, is_first)| {
             let (world, cancel, clock) = (Arc::clone(&world), cancel.clone(), clock.clone());
             // Counts the page as open as long as the stream exists.
-            let _ = &reading;
+            let _ = &page;
             async move {
                 if !is_first {
                     let wait = async {
@@ -326,11 +297,15 @@ impl Server {
 
     /// Decides what a request does in this world.
     fn decide(&self, request: &FaultRequest, number: u64) -> Result<FaultPlan, FaultError> {
-        let world = self.world.lock();
-        if !world.faults().iter().any(|fault| fault.name == request.fault) {
-            return Err(FaultError::Unknown(request.fault.clone()));
-        }
-        faults::decide(request, &world.fleet(), number)
+        // The decision does not block the watches.
+        let fleet = {
+            let world = self.world.lock();
+            if !world.faults().iter().any(|fault| fault.name == request.fault) {
+                return Err(FaultError::Unknown(request.fault.clone()));
+            }
+            world.fleet()
+        };
+        faults::decide(request, &fleet, number)
     }
 
     async fn inject(self: Arc<Self>, body: Incoming) -> Answer {
@@ -343,39 +318,45 @@ impl Server {
             Ok(plan) => plan,
             Err(error) => return failure(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
         };
-        let failed = self.perform(&plan, false).await;
-        if !plan.end.is_empty() && plan.lasts.is_some() {
-            let (server, plan) = (Arc::clone(&self), plan.clone());
-            tokio::spawn(async move { server.end_later(plan).await });
-        }
-        match failed.as_slice() {
-            [] => json_answer(&plan.preview()),
-            failed => failure(StatusCode::BAD_GATEWAY, &failed.join("; ")),
+        let preview = plan.preview();
+        // A task of its own: a page that is closed drops the request, and the fault must be recorded and ended all the same.
+        let (begun, failed) = oneshot::channel();
+        tokio::spawn(async move {
+            // The page may be gone.
+            let _ = begun.send(self.perform(&plan, false).await);
+            self.end_later(&plan).await;
+        });
+        match failed.await.as_deref() {
+            Ok([]) => json_answer(&preview),
+            Ok(failed) => failure(StatusCode::BAD_GATEWAY, &failed.join("; ")),
+            Err(_) => failure(StatusCode::INTERNAL_SERVER_ERROR, "the fault was interrupted"),
         }
     }
 
-    async fn end_later(&self, plan: FaultPlan) {
+    /// Ends a fault that has an end after its time.
+    async fn end_later(&self, plan: &FaultPlan) {
+        let Some(lasts) = plan.lasts.filter(|_| !plan.end.is_empty()) else {
+            return;
+        };
         tokio::select! {
             () = self.cancel.cancelled() => {}
-            () = self.clock.sleep(plan.lasts.unwrap_or_default()) => drop(self.perform(&plan, true).await),
+            () = self.clock.sleep(lasts) => drop(self.perform(plan, true).await),
         }
     }
 
     /// Performs the begin or the end of a fault. Returns what failed.
     async fn perform(&self, plan: &FaultPlan, ends: bool) -> Vec<String> {
-        let acts = if ends { &plan.end } else { &plan.begin };
+        let steps = if ends { &plan.end } else { &plan.begin };
         let mut failed = Vec::new();
-        for act in acts {
-            let done = self.executor.perform(act.step.clone(), act.vm.clone()).await;
+        for step in steps {
+            // What the step leads to may be observed before it returns, and must not precede it in the timeline.
             let now = self.clock.now();
+            let done = self.executor.perform(step.step.clone(), step.vm.clone()).await;
             let mut world = self.world.lock();
             match done {
-                Ok(()) => {
-                    let until = plan.lasts.and_then(|lasts| now.checked_add(lasts).ok());
-                    world.performed(now, [act], until);
-                }
+                Ok(()) => world.performed(now, [step]),
                 Err(error) => {
-                    world.failed(now, &act.step, &error.to_string());
+                    world.failed(now, &step.step, &error.to_string());
                     failed.push(error.to_string());
                 }
             }
@@ -473,16 +454,5 @@ fn protect(headers: &mut HeaderMap) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_of_queries_are_decoded() {
-        assert_eq!(
-            value("a=1&id=Machine%2Fm", "id").map(decoded).as_deref(),
-            Some("Machine/m")
-        );
-        assert_eq!(value("a=1", "id"), None);
-        assert_eq!(decoded("100%&%zz%4"), "100%&%zz%4");
-    }
-}
+#[path = "server_tests.rs"]
+mod tests;

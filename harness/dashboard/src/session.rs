@@ -183,7 +183,8 @@ fn portable(kind: &str, object: &Value) -> Value {
             }
             if let Some(labels) = fields
                 .get_mut("metadata")
-                .and_then(|metadata| metadata["labels"].as_object_mut())
+                .and_then(|metadata| metadata.get_mut("labels"))
+                .and_then(Value::as_object_mut)
             {
                 labels.remove("node");
             }

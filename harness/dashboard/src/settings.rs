@@ -15,6 +15,6 @@ pub struct Settings {
     pub command: String,
     /// The behavior of its cloud, with the durations that it has.
     pub cloud: Cloud,
-    /// The begins of the names of faults that it cannot have.
+    /// How the names begin of faults that it cannot have.
     pub without: Vec<&'static str>,
 }

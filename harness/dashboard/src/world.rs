@@ -11,14 +11,14 @@ use judge::world::{WorldState, key};
 use parking_lot::Mutex;
 use record::{Place, Program, Recorder, RunRecord};
 use scenario::Step;
-use scenario::cloud::{CloudEvent, VmState};
+use scenario::cloud::{CloudEvent, Vm, VmState};
 use scenario::kinds::Kind;
 use scenario::observation::{Observation, Seen};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::entity::{self, Entity, EntityKind, Pods, vm_id};
-use crate::faults::{self, Act, Fault, Fleet, Member};
+use crate::faults::{self, Fault, FaultStep, Fleet, Member};
 use crate::feed::{Changes, Feed};
 use crate::session::{self, PlanError, Session};
 use crate::settings::Settings;
@@ -29,6 +29,8 @@ const MOST_RECORDED_NODES: usize = 500;
 const MOST_RECORDED: u64 = 200_000;
 /// The events of an object in its details.
 const MOST_EVENTS: usize = 20;
+/// The owners of an object in its details. Owners may form a cycle: the API server does not check them.
+const MOST_OWNERS: usize = 8;
 /// The label of a machine with the name of its deployment.
 const POOL_LABELS: [&str; 1] = ["name"];
 
@@ -153,6 +155,26 @@ impl LiveWorld {
         }
     }
 
+    /// Applies a list of all VMs that exist: others are gone.
+    pub fn listed_vms(&mut self, at: Timestamp, vms: Vec<Vm>) {
+        let listed: BTreeSet<&str> = vms.iter().map(|vm| vm.id.as_str()).collect();
+        let is_gone = |vm: &&Vm| !listed.contains(vm.id.as_str());
+        let gone: Vec<Vm> = self.state.vms.values().filter(is_gone).cloned().collect();
+        let gone = gone.into_iter().map(|vm| Vm {
+            state: VmState::Terminated,
+            ..vm
+        });
+        let changed: Vec<Vm> = gone
+            .chain(vms.into_iter().filter(|vm| {
+                let known = self.state.vms.get(&vm.id);
+                known.is_none_or(|known| (known.state, &known.node) != (vm.state, &vm.node))
+            }))
+            .collect();
+        for vm in changed {
+            self.observe(at, Seen::Cloud(CloudEvent::Vm(vm)));
+        }
+    }
+
     fn applied(&mut self, kind: &'static Kind, object: &Value, before: Option<&Value>) {
         if kind.key == "Pod" {
             self.count_pod(object, before);
@@ -226,12 +248,12 @@ impl LiveWorld {
 
     /// Records that steps of a fault were performed: in the timeline as they are, in the plan as another world can perform
     /// them.
-    pub fn performed<'a>(&mut self, at: Timestamp, acts: impl IntoIterator<Item = &'a Act>, until: Option<Timestamp>) {
+    pub fn performed<'a>(&mut self, at: Timestamp, steps: impl IntoIterator<Item = &'a FaultStep>) {
         let since = Duration::try_from(at.duration_since(self.started)).unwrap_or_default();
-        for act in acts {
-            self.session.add(since, [act.planned.clone()]);
+        for step in steps {
+            self.session.add(since, [step.planned.clone()]);
             let number = self.session.len();
-            self.recorder.step(at, number, &act.step, until);
+            self.recorder.step(at, number, &step.step, None);
         }
         self.feed.touch();
         self.publish();
@@ -310,6 +332,7 @@ impl LiveWorld {
         for vm in self.feed.all().filter(|entity| entity.kind == EntityKind::Vm) {
             zones.insert(vm.zone.clone());
         }
+        let vms = self.vms_by_machine();
         for machine in self.state.of_kind("Machine") {
             let name = text(machine, "/metadata/name");
             // Positions are those among all machines of a pool: a machine without a VM counts.
@@ -319,7 +342,8 @@ impl LiveWorld {
                 *position += 1;
                 (pool, *position - 1)
             });
-            if let Some(vm) = self.state.vms_of(name).max_by_key(|vm| vm.revision) {
+            let vm = vms.get(text(machine, "/metadata/uid")).or_else(|| vms.get(name));
+            if let Some(vm) = vm {
                 members.push(Member {
                     machine: name.to_owned(),
                     vm: vm.id.clone(),
@@ -336,15 +360,29 @@ impl LiveWorld {
         }
     }
 
+    /// The VM of each machine, by the machine's uid, or by its name if the VM has none: of several the one that changed last.
+    fn vms_by_machine(&self) -> BTreeMap<&str, &Vm> {
+        let mut vms: BTreeMap<&str, &Vm> = BTreeMap::new();
+        for vm in self.state.vms.values().filter(|vm| vm.state != VmState::Terminated) {
+            let machine = match vm.machine_uid.as_str() {
+                "" => &vm.machine,
+                uid => uid,
+            };
+            let latest = vms.entry(machine).or_insert(vm);
+            if vm.revision >= latest.revision {
+                *latest = vm;
+            }
+        }
+        vms
+    }
+
     /// The details of an entity: its owners, conditions, events, and of a node its pods; `None`: it does not exist.
     pub fn details(&self, id: &str) -> Option<Value> {
         let entity = self.feed.get(id)?;
-        let mut owners = Vec::new();
-        let mut at = entity.parent.clone();
-        while let Some(owner) = at.as_deref().and_then(|id| self.feed.get(id)) {
-            owners.push(owner);
-            at = owner.parent.clone();
-        }
+        let owner_of = |entity: &&Entity| self.feed.get(entity.parent.as_deref()?);
+        let owners: Vec<&Entity> = std::iter::successors(owner_of(&entity), owner_of)
+            .take(MOST_OWNERS)
+            .collect();
         let object = self.object(id);
         let conditions = object.and_then(|object| object.pointer("/status/conditions"));
         Some(json!({

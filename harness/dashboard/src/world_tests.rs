@@ -1,4 +1,3 @@
-use scenario::cloud::Vm;
 use scenario::{StageKind, kinds};
 
 use super::*;
@@ -112,6 +111,25 @@ fn terminated_vms_are_forgotten() {
 }
 
 #[test]
+fn a_list_of_vms_removes_and_changes_those_that_were_known() {
+    let mut world = world();
+    let of = |id: &str, state: VmState| match vm(id, id, state) {
+        Seen::Cloud(CloudEvent::Vm(vm)) => vm,
+        other => panic!("{other:?}"),
+    };
+    world.listed_vms(at(1), vec![of("vm-1", VmState::Running), of("vm-2", VmState::Running)]);
+    let number = world.after(0).number;
+    world.listed_vms(at(2), vec![of("vm-2", VmState::Running)]);
+    let changes = world.after(number);
+    assert_eq!(
+        (changes.removed, changes.changed.len()),
+        (vec!["VM/vm-1".to_owned()], 0)
+    );
+    world.listed_vms(at(3), vec![of("vm-2", VmState::Stopped)]);
+    assert_eq!(world.after(0).changed[0].state, "stopped");
+}
+
+#[test]
 fn details_have_the_owners_the_conditions_and_the_events() {
     let mut world = world();
     let owned = |mut object: Value, kind: &str, name: &str| {
@@ -143,6 +161,66 @@ fn details_have_the_owners_the_conditions_and_the_events() {
 }
 
 #[test]
+fn owners_that_form_a_cycle_end() {
+    let mut world = world();
+    let set = json!({ "metadata": {
+        "name": "own", "namespace": "default", "ownerReferences": [{ "kind": "MachineSet", "name": "own", "controller": true }],
+    }, "spec": { "replicas": 1 } });
+    world.observe(at(1), applied("MachineSet", set));
+    let details = world.details("MachineSet/default/own").unwrap();
+    assert_eq!(details["owners"].as_array().unwrap().len(), MOST_OWNERS);
+}
+
+#[test]
+fn a_fault_acts_on_the_vm_of_a_machine_that_changed_last() {
+    let mut world = world();
+    let revised = |id: &str, revision: u64, state: VmState| match vm(id, "m-1", state) {
+        Seen::Cloud(CloudEvent::Vm(vm)) => Seen::Cloud(CloudEvent::Vm(Vm { revision, ..vm })),
+        other => other,
+    };
+    world.observe(at(1), applied("Machine", machine("m-1", "Running")));
+    world.observe(at(1), applied("Machine", machine("m-2", "Pending")));
+    world.observe(at(2), revised("vm-2", 7, VmState::Running));
+    world.observe(at(2), revised("vm-1", 9, VmState::Running));
+    world.observe(at(2), revised("vm-3", 8, VmState::Stopped));
+    let members: Vec<(String, String)> = world
+        .fleet()
+        .members
+        .into_iter()
+        .map(|member| (member.machine, member.vm))
+        .collect();
+    assert_eq!(members, [("m-1".to_owned(), "vm-1".to_owned())]);
+}
+
+#[test]
+fn machines_of_two_namespaces_with_the_same_name_have_their_own_vms() {
+    let mut world = world();
+    for (namespace, uid, id) in [("a", "uid-a", "vm-a"), ("b", "uid-b", "vm-b")] {
+        let mut machine = machine("m-1", "Running");
+        machine["metadata"]["namespace"] = namespace.into();
+        machine["metadata"]["uid"] = uid.into();
+        world.observe(at(1), applied("Machine", machine));
+        if let Seen::Cloud(CloudEvent::Vm(vm)) = vm(id, "m-1", VmState::Running) {
+            let machine_uid = uid.to_owned();
+            world.observe(at(2), Seen::Cloud(CloudEvent::Vm(Vm { machine_uid, ..vm })));
+        }
+    }
+    let vms: Vec<String> = world.fleet().members.into_iter().map(|member| member.vm).collect();
+    assert_eq!(vms, ["vm-a", "vm-b"]);
+}
+
+#[test]
+fn the_plan_of_a_machine_without_labels_has_none() {
+    let mut world = world();
+    let mut bare = machine("m-1", "Running");
+    bare["metadata"].as_object_mut().unwrap().remove("labels");
+    world.observe(at(1), applied("MachineClass", class()));
+    world.observe(at(5), applied("Machine", bare));
+    let yaml = world.plan().unwrap();
+    assert!(!yaml.contains("labels"), "{yaml}");
+}
+
+#[test]
 fn the_record_has_the_timeline_and_the_fault() {
     let mut world = world();
     world.observe(at(1), applied("Machine", machine("m-1", "Pending")));
@@ -154,7 +232,7 @@ fn the_record_has_the_timeline_and_the_fault() {
         ..FaultRequest::default()
     };
     let plan = decide(&request, &world.fleet(), 1).unwrap();
-    world.performed(at(10), &plan.begin, None);
+    world.performed(at(10), &plan.begin);
     world.observe(at(11), vm("vm-1", "m-1", VmState::Stopped));
     let record = world.timeline().record(at(20));
     let summaries: Vec<&str> = record.points.iter().map(|point| point.summary.as_str()).collect();
@@ -188,7 +266,7 @@ fn a_session_is_a_plan_with_the_objects_and_faults_at_their_times() {
         ..FaultRequest::default()
     };
     let plan = decide(&request, &world.fleet(), 1).unwrap();
-    world.performed(at(12), &plan.begin, None);
+    world.performed(at(12), &plan.begin);
     let yaml = world.plan().unwrap();
     let read = scenario::plan::Plan::from_yaml(&yaml, "session.yaml", &[]).unwrap();
     let steps: Vec<String> = read.scenario.steps.iter().map(Step::description).collect();

@@ -349,7 +349,10 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
         stage.cloud_address(),
         stage.folder().display()
     );
-    let mut dashboard = options.dashboard.start(kind, seed, cloud, &stage).await?;
+    let mut dashboard = options
+        .dashboard
+        .start(kind, seed, cloud, !without_controller, &stage)
+        .await?;
     if let Some(dashboard) = &dashboard {
         say!("The dashboard is at {}", dashboard.url);
     }

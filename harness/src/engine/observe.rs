@@ -41,7 +41,7 @@ pub enum Raw {
 }
 
 /// Delay before a failed read is retried.
-pub(super) const RETRY: Duration = Duration::from_millis(500);
+pub(crate) const RETRY: Duration = Duration::from_millis(500);
 
 /// All watches, of `kinds` and of the cloud, and the `others` as one stream. It never ends.
 pub fn watch_everything(
@@ -51,6 +51,18 @@ pub fn watch_everything(
     clock: &Clock,
     others: impl IntoIterator<Item = BoxStream<'static, Raw>>,
 ) -> BoxStream<'static, Raw> {
+    let mut streams = watches(clusters, kinds, clock);
+    streams.push(watch_cloud(cloud.clone(), clock.clone()));
+    streams.extend(others);
+    stream::select_all(streams).boxed()
+}
+
+/// The watches of `kinds` as one stream. It never ends.
+pub fn watch_kinds(clusters: &Clusters, kinds: &[&'static Kind], clock: &Clock) -> BoxStream<'static, Raw> {
+    stream::select_all(watches(clusters, kinds, clock)).boxed()
+}
+
+fn watches(clusters: &Clusters, kinds: &[&'static Kind], clock: &Clock) -> Vec<BoxStream<'static, Raw>> {
     let mut streams: Vec<BoxStream<'static, Raw>> = kinds
         .iter()
         .map(|kind| watch_kind(clusters.of(kind).clone(), kind, clock.clone()))
@@ -59,9 +71,7 @@ pub fn watch_everything(
         let both = kinds.iter().filter(|kind| kind.side == Side::Both);
         streams.extend(both.map(|kind| watch_kind(clusters.target().clone(), kind, clock.clone())));
     }
-    streams.push(watch_cloud(cloud.clone(), clock.clone()));
-    streams.extend(others);
-    stream::select_all(streams).boxed()
+    streams
 }
 
 /// Watches a kind from the time when `served` is sent. If it is dropped, nothing is watched.

@@ -177,16 +177,30 @@ impl CloudClient {
     /// # Errors
     /// When the cloud does not answer.
     pub async fn vms(&self) -> Result<Vec<Vm>, CloudError> {
+        Ok(self.list(true).await?.1)
+    }
+
+    /// A sequence number, and the VMs that exist as they were after that event or a later one: [`Self::watch`] after this number
+    /// returns all changes since then.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn snapshot(&self) -> Result<(u64, Vec<Vm>), CloudError> {
+        self.list(false).await
+    }
+
+    async fn list(&self, include_terminated: bool) -> Result<(u64, Vec<Vm>), CloudError> {
         let info = limited("info", self.0.clone().info(proto::InfoRequest {})).await?;
         let list = proto::ListVmsRequest {
-            include_terminated: true,
+            include_terminated,
             ..proto::ListVmsRequest::default()
         };
         let vms = limited("list_vms", self.0.clone().list_vms(list)).await?.vms;
-        Ok(vms
+        let vms = vms
             .into_iter()
             .filter_map(|vm| from_proto(vm, info.last_sequence))
-            .collect())
+            .collect();
+        Ok((info.last_sequence, vms))
     }
 
     /// Adds a fault rule for calls.

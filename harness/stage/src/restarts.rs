@@ -57,8 +57,19 @@ impl Backoff {
 pub struct Restarts(BTreeMap<Process, Backoff>);
 
 impl Restarts {
-    /// A process was started.
-    pub fn started(&mut self, process: Process, now: Timestamp) {
+    /// Notes the result of a restart on request. After a failure the process may not run: it is started later, and this is the line
+    /// to report.
+    pub fn restarted(&mut self, process: Process, done: &Result<(), StageError>, now: Timestamp) -> Option<String> {
+        match done {
+            Ok(()) => {
+                self.started(process, now);
+                None
+            }
+            Err(error) => Some(self.exited(process, &format!("{process} cannot be restarted: {error}"), now)),
+        }
+    }
+
+    fn started(&mut self, process: Process, now: Timestamp) {
         self.0.entry(process).or_default().started(now);
     }
 
@@ -156,6 +167,20 @@ mod tests {
         }
         assert_eq!(backoff.clone().exited(at(3 + 599)).as_secs(), 80);
         assert_eq!(backoff.exited(at(3 + 600)).as_secs(), 0);
+    }
+
+    #[test]
+    fn a_process_whose_restart_fails_is_started_later() {
+        let mut restarts = Restarts::default();
+        let failed = Err(StageError::NoProcess(Process::Mcm));
+        let line = restarts.restarted(Process::Mcm, &failed, at(0)).unwrap();
+        assert!(
+            line.starts_with("mcm cannot be restarted: ") && line.ends_with("; restarting it"),
+            "{line}"
+        );
+        assert_eq!(restarts.next(), Some((at(0), Process::Mcm)));
+        assert_eq!(restarts.restarted(Process::Mcm, &Ok(()), at(1)), None);
+        assert_eq!(restarts.next(), None);
     }
 
     #[test]

@@ -52,7 +52,6 @@ export function chaos(view, settings) {
     rows.targets.hidden = fault().needs === "nothing";
     rows.seconds.hidden = !fault().lasts;
     rows.code.hidden = choice.value !== "cloud.code";
-    if (fault().mustEnd && seconds.value === "") seconds.value = "10";
     suggest();
     ask();
   }
@@ -87,8 +86,7 @@ export function chaos(view, settings) {
     fill(
       preview,
       element("p", {}, element("b", {}, `Hits ${found.hits.length} of ${found.of}: `), shown),
-      element("h3", {}, "As a command"),
-      element("pre", { id: "fault-command", tabindex: 0 }, found.commands.join("\n")),
+      ...(found.commands.length > 0 ? [element("h3", {}, "As a command"), element("pre", { id: "fault-command", tabindex: 0 }, found.commands.join("\n"))] : [element("p", {}, "No command does the same.")]),
       element("h3", {}, "In a plan"),
       element("pre", { id: "fault-plan", tabindex: 0 }, found.plan),
     );

@@ -26,11 +26,11 @@ export function owners(view) {
   let shown = "";
   return () => {
     const all = [...view.world.of("deployment"), ...view.world.of("set")].sort((one, other) => (one.name < other.name ? -1 : 1));
-    const text = JSON.stringify([all, view.lit]);
+    const text = JSON.stringify([all, view.chosenOwner]);
     if (text === shown) return;
     shown = text;
     const item = (owner) =>
-      element("li", {}, element("button", { class: "link", type: "button", "aria-pressed": String(view.lit === owner.id), onclick: () => view.light(view.lit === owner.id ? null : owner.id) }, `${owner.kind} ${owner.name}`), `  ${owner.state} ready`);
+      element("li", {}, element("button", { class: "link", type: "button", "aria-pressed": String(view.chosenOwner === owner.id), onclick: () => view.chooseOwner(view.chosenOwner === owner.id ? null : owner.id) }, `${owner.kind} ${owner.name}`), `  ${owner.state} ready`);
     fill(box, ...(all.length > 0 ? [element("h2", {}, "Deployments and sets (choose one to see its machines)"), limited(all.map(item))] : []));
   };
 }

@@ -19,8 +19,8 @@ class View {
     this.search = "";
     /** @type {string | null} the key of the selected tile */
     this.selected = null;
-    /** @type {string | null} the id of the owner whose machines are lit */
-    this.lit = null;
+    /** @type {string | null} the id of the owner whose machines are highlighted */
+    this.chosenOwner = null;
     /** @type {(() => void)[]} */
     this.drawings = [];
   }
@@ -37,8 +37,8 @@ class View {
   }
 
   /** @param {string | null} owner */
-  light(owner) {
-    this.lit = owner;
+  chooseOwner(owner) {
+    this.chosenOwner = owner;
     this.changed();
   }
 
@@ -67,10 +67,10 @@ function liveHead(view) {
     view.search = search.value.trim();
     view.changed();
   } });
-  const said = element("span", { role: "status", id: "saved" });
-  const save = element("button", { id: "save", type: "button", onclick: () => void savePlan(said) }, "Save as plan");
+  const result = element("span", { role: "status", id: "saved" });
+  const save = element("button", { id: "save", type: "button", onclick: () => void savePlan(result) }, "Save as plan");
   const connection = element("span", { class: "connection", id: "connection", role: "status" }, "connecting");
-  fill(byId("live-head"), element("h1", {}, "Drydock"), counts, search, save, said, connection);
+  fill(byId("live-head"), element("h1", {}, "Drydock"), counts, search, save, result, connection);
   const kinds = [["deployment", "deployments"], ["set", "sets"], ["machine", "machines"], ["vm", "VMs"], ["node", "nodes"]];
   return {
     draw: () => {
@@ -78,7 +78,7 @@ function liveHead(view) {
       for (const entity of view.world.entities.values()) numbers.set(entity.kind, (numbers.get(entity.kind) ?? 0) + 1);
       fill(counts, ...kinds.map(([kind, name]) => element("span", {}, element("b", {}, (numbers.get(kind) ?? 0).toLocaleString("en")), ` ${name}`)));
       const bad = view.world.tiles().filter((tile) => tile.bad).length;
-      byId("topology-head").textContent = view.world.tiles().length === 0 ? "There are no machines and nodes yet." : bad > 0 ? `▲ ${bad} of ${view.world.tiles().length} have a problem` : `All ${view.world.tiles().length} are well`;
+      byId("topology-head").textContent = view.world.tiles().length === 0 ? "There are no machines and nodes yet." : bad > 0 ? `▲ ${bad} of ${view.world.tiles().length} have a problem` : `${view.world.tiles().length} without a problem`;
     },
     connection: (text, lost) => {
       connection.textContent = text;
@@ -89,19 +89,19 @@ function liveHead(view) {
 
 /**
  * Downloads the session as a plan.
- * @param {Element} said
+ * @param {Element} result
  */
-async function savePlan(said) {
+async function savePlan(result) {
   const answer = await fetch("/api/plan");
   const text = await answer.text();
   if (!answer.ok) {
-    said.textContent = text;
+    result.textContent = text;
     return;
   }
   const url = URL.createObjectURL(new Blob([text], { type: "application/yaml" }));
   element("a", { href: url, download: "session.yaml" }).click();
   URL.revokeObjectURL(url);
-  said.textContent = "saved as session.yaml: drydock run --plan session.yaml --stage sim";
+  result.textContent = "saved as session.yaml: drydock run --plan session.yaml --stage sim";
 }
 
 /**

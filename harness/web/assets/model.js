@@ -1,7 +1,7 @@
 // What the topology shows: the entities of the server, joined to one tile for each VM or node.
 
 /**
- * @typedef {{id: string, kind: string, name: string, state: string, parent?: string, zone?: string, machine?: string,
+ * @typedef {{id: string, kind: string, name: string, state: string, parent?: string, zone?: string, uid?: string, machine?: string,
  *   node?: string, pods?: {running: number, pending: number, failed: number}}} Entity
  */
 /** @typedef {{key: string, zone: string, machine?: Entity, vm?: Entity, node?: Entity, state: string, bad: boolean, text: string}} Tile */
@@ -65,18 +65,26 @@ export class World {
  * @returns {Tile[]}
  */
 function joined(world) {
-  const [machines, nodes] = [new Map(), new Map()];
+  const [machines, byName, nodes] = [new Map(), new Map(), new Map()];
   for (const entity of world.entities.values()) {
-    if (entity.kind === "machine") machines.set(entity.name, entity);
+    if (entity.kind === "machine") {
+      machines.set(entity.uid || entity.id, entity);
+      byName.set(entity.name, entity);
+    }
     if (entity.kind === "node") nodes.set(entity.name, entity);
   }
   /** @type {Tile[]} */
   const tiles = [];
   for (const vm of world.entities.values()) {
     if (vm.kind !== "vm") continue;
-    const [machine, node] = [machines.get(vm.machine), nodes.get(vm.node)];
+    // A VM without a uid names its machine only.
+    const machine = machines.get(vm.uid) ?? (vm.uid ? undefined : byName.get(vm.machine));
+    const node = nodes.get(vm.node);
     tiles.push(tile(vm.id, vm.zone || "unknown", machine, vm, node));
-    if (machine) machines.delete(vm.machine);
+    if (machine) {
+      machines.delete(machine.uid || machine.id);
+      byName.delete(machine.name);
+    }
     if (node) nodes.delete(vm.node);
   }
   for (const node of nodes.values()) tiles.push(tile(node.id, node.zone || "other nodes", undefined, undefined, node));

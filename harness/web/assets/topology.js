@@ -37,7 +37,7 @@ export function placed(tiles, width) {
   return { zones, edge: 5, high: 5, columns: 1, height: 60 };
 }
 
-/** @typedef {{world: import("./model.js").World, colors: import("./palette.js").Colors, search: string, selected: string | null, lit: string | null, select: (key: string | null) => void}} View */
+/** @typedef {{world: import("./model.js").World, colors: import("./palette.js").Colors, search: string, selected: string | null, chosenOwner: string | null, select: (key: string | null) => void}} View */
 
 /**
  * Shows the topology.
@@ -49,9 +49,9 @@ export function topology(view) {
   let layout = placed([], 100);
   let [shownTiles, shownWidth] = [null, 0];
 
-  const isLit = (tile) => {
+  const isHighlighted = (tile) => {
     if (view.search && !tile.text.includes(view.search.toLowerCase())) return false;
-    return view.lit === null || view.world.owners(tile.machine).some((owner) => owner.id === view.lit);
+    return view.chosenOwner === null || view.world.owners(tile.machine).some((owner) => owner.id === view.chosenOwner);
   };
 
   function draw() {
@@ -73,11 +73,11 @@ export function topology(view) {
 
   function drawZone(context, zone) {
     const { edge, high, columns } = layout;
-    const isSearched = view.search !== "" || view.lit !== null;
+    const isSearched = view.search !== "" || view.chosenOwner !== null;
     zone.tiles.forEach((tile, number) => {
       const x = 4 + (number % columns) * edge;
       const y = zone.y + HEADING_HEIGHT + Math.floor(number / columns) * high;
-      context.globalAlpha = isSearched && !isLit(tile) ? 0.15 : 1;
+      context.globalAlpha = isSearched && !isHighlighted(tile) ? 0.15 : 1;
       drawTile(context, tile, x, y, edge - (edge > 8 ? 2 : 1), high - (high > 8 ? 2 : 1));
       if (tile.key === view.selected) {
         context.globalAlpha = 1;

@@ -17,7 +17,7 @@ pub enum Needs {
 
 /// How a fault is performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum FaultKind {
     /// An action on a VM; `undo` ends it.
     Vm { undo: Option<&'static str> },
     /// An action on a kubelet; `undo` ends it, and `command` is its name for `drydock nodes break`.
@@ -29,8 +29,6 @@ pub(super) enum How {
     Zone,
     /// An action on a process.
     Process(&'static str),
-    /// A pause of a process.
-    Pause(&'static str),
     /// A rule of the API server.
     Api,
     /// A rule of the cloud.
@@ -51,25 +49,23 @@ pub struct Fault {
     pub needs: Needs,
     /// Whether it lasts for a time that the user chooses.
     pub lasts: bool,
-    /// Whether it needs a time.
-    pub must_end: bool,
     #[serde(skip)]
-    pub(super) how: How,
+    pub(super) kind: FaultKind,
     /// The match and the action of its rule.
     #[serde(skip)]
     pub(super) rule: Value,
 }
 
-fn fault(name: &'static str, group: &'static str, title: &'static str, how: How) -> Fault {
-    let needs = match how {
-        How::Vm { .. } | How::Kubelet { .. } => Needs::Machines,
-        How::Zone => Needs::Zones,
-        How::Process(_) | How::Pause(_) | How::Api | How::Cloud => Needs::Nothing,
+fn fault(name: &'static str, group: &'static str, title: &'static str, kind: FaultKind) -> Fault {
+    let needs = match kind {
+        FaultKind::Vm { .. } | FaultKind::Kubelet { .. } => Needs::Machines,
+        FaultKind::Zone => Needs::Zones,
+        FaultKind::Process(_) | FaultKind::Api | FaultKind::Cloud => Needs::Nothing,
     };
-    let lasts = match how {
-        How::Vm { undo } | How::Kubelet { undo, .. } => undo.is_some(),
-        How::Process(_) => false,
-        How::Zone | How::Pause(_) | How::Api | How::Cloud => true,
+    let lasts = match kind {
+        FaultKind::Vm { undo } | FaultKind::Kubelet { undo, .. } => undo.is_some(),
+        FaultKind::Process(_) => false,
+        FaultKind::Zone | FaultKind::Api | FaultKind::Cloud => true,
     };
     Fault {
         name,
@@ -77,16 +73,15 @@ fn fault(name: &'static str, group: &'static str, title: &'static str, how: How)
         title,
         needs,
         lasts,
-        must_end: matches!(how, How::Pause(_)),
-        how,
+        kind,
         rule: Value::Null,
     }
 }
 
-fn rule(name: &'static str, group: &'static str, title: &'static str, how: How, rule: Value) -> Fault {
+fn rule(name: &'static str, group: &'static str, title: &'static str, kind: FaultKind, rule: Value) -> Fault {
     Fault {
         rule,
-        ..fault(name, group, title, how)
+        ..fault(name, group, title, kind)
     }
 }
 
@@ -103,8 +98,8 @@ fn machines() -> Vec<Fault> {
     const VM: &str = "VMs";
     const KUBELET: &str = "Kubelets";
     const ZONE: &str = "Zones";
-    let vm = |name, title, undo| fault(name, VM, title, How::Vm { undo });
-    let kubelet = |name, title, undo, command| fault(name, KUBELET, title, How::Kubelet { undo, command });
+    let vm = |name, title, undo| fault(name, VM, title, FaultKind::Vm { undo });
+    let kubelet = |name, title, undo, command| fault(name, KUBELET, title, FaultKind::Kubelet { undo, command });
     vec![
         vm("vm.kill", "Kill", Some("start")),
         vm("vm.stop", "Stop", Some("start")),
@@ -124,22 +119,26 @@ fn machines() -> Vec<Fault> {
         kubelet("kubelet.reconnect", "Connect again", None, ""),
         kubelet("kubelet.fillDisk", "Fill the disk", Some("freeDisk"), "DiskPressure"),
         kubelet("kubelet.freeDisk", "Free the disk", None, ""),
-        fault("zone.api", ZONE, "Calls fail", How::Zone),
-        fault("zone.compute", ZONE, "VMs stop", How::Zone),
-        fault("zone.both", ZONE, "Calls fail and VMs stop", How::Zone),
+        fault("zone.api", ZONE, "Calls fail", FaultKind::Zone),
+        fault("zone.compute", ZONE, "VMs stop", FaultKind::Zone),
+        fault("zone.both", ZONE, "Calls fail and VMs stop", FaultKind::Zone),
     ]
 }
 
 fn processes() -> Vec<Fault> {
     const GROUP: &str = "Processes";
     vec![
-        fault("process.restart", GROUP, "Kill and start mcm", How::Process("mcm")),
-        fault("pause.mcm", GROUP, "Pause mcm", How::Pause("mcm")),
+        fault(
+            "process.restart",
+            GROUP,
+            "Kill and start mcm",
+            FaultKind::Process("mcm"),
+        ),
         fault(
             "cloud.restart",
             GROUP,
             "Kill and start fakecloud",
-            How::Process("fakecloud"),
+            FaultKind::Process("fakecloud"),
         ),
     ]
 }
@@ -156,7 +155,7 @@ fn api() -> Vec<Fault> {
             name,
             GROUP,
             title,
-            How::Api,
+            FaultKind::Api,
             json!({ "match": of_mcm(), "action": action }),
         )
     };
@@ -165,7 +164,7 @@ fn api() -> Vec<Fault> {
         "action": { "fail": { "code": 409 } },
     });
     vec![
-        rule("api.conflict", GROUP, "Writes conflict (409)", How::Api, conflict),
+        rule("api.conflict", GROUP, "Writes conflict (409)", FaultKind::Api, conflict),
         api(
             "api.tooManyRequests",
             "Too many requests (429)",
@@ -214,14 +213,21 @@ fn api() -> Vec<Fault> {
 
 fn cloud() -> Vec<Fault> {
     const GROUP: &str = "Calls of the cloud";
-    let named =
-        |name, title, error: &str| rule(name, GROUP, title, How::Cloud, json!({ "action": { "error": error } }));
+    let named = |name, title, error: &str| {
+        rule(
+            name,
+            GROUP,
+            title,
+            FaultKind::Cloud,
+            json!({ "action": { "error": error } }),
+        )
+    };
     let of_call = |name, title, call: &str, action: Value| {
         rule(
             name,
             GROUP,
             title,
-            How::Cloud,
+            FaultKind::Cloud,
             json!({ "match": { "call": call }, "action": action }),
         )
     };
@@ -241,14 +247,14 @@ fn cloud() -> Vec<Fault> {
             "cloud.code",
             GROUP,
             "A machine code",
-            How::Cloud,
+            FaultKind::Cloud,
             json!({ "action": {} }),
         ),
         rule(
             "cloud.slow",
             GROUP,
             "Replies take 1 to 10 s",
-            How::Cloud,
+            FaultKind::Cloud,
             json!({ "action": { "latency": "1s-10s" } }),
         ),
         of_call(

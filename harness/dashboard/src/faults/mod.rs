@@ -4,4 +4,4 @@ mod catalogue;
 mod plan;
 
 pub use self::catalogue::{Fault, Needs, all};
-pub use self::plan::{Act, FaultError, FaultPlan, FaultRequest, Fleet, Member, decide};
+pub use self::plan::{FaultError, FaultPlan, FaultRequest, FaultStep, Fleet, Member, decide};

@@ -1,18 +1,19 @@
 //! Decides what a request for a fault does, before anything happens: the same decision is the preview and the order.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use scenario::Step;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::catalogue::{Fault, How, Needs, all};
+use super::catalogue::{Fault, FaultKind, Needs, all};
 
 /// The longest time of a fault.
 const LONGEST: u64 = 24 * 3600;
 /// The most names in a request.
 const MOST_TARGETS: usize = 1000;
-/// The commands of a preview; of more, the number is said.
+/// The most commands of a preview, which has the number of the others.
 const MOST_COMMANDS: usize = 20;
 
 /// A request for a fault.
@@ -55,7 +56,7 @@ pub enum FaultError {
         /// The name or pattern.
         pattern: String,
     },
-    /// The time is missing or invalid.
+    /// The time is invalid.
     #[error("seconds: {0}")]
     Time(&'static str),
     /// The code is missing or belongs to another fault.
@@ -92,7 +93,7 @@ pub struct Fleet {
 
 /// A step of a fault.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Act {
+pub struct FaultStep {
     /// The step.
     pub step: Step,
     /// The id of the VM that it acts on.
@@ -107,16 +108,16 @@ pub struct FaultPlan {
     /// Its title.
     pub title: String,
     /// The steps that begin it.
-    pub begin: Vec<Act>,
+    pub begin: Vec<FaultStep>,
     /// The steps that end it.
-    pub end: Vec<Act>,
+    pub end: Vec<FaultStep>,
     /// The time between them.
     pub lasts: Option<Duration>,
     /// The machines, zones or parts that it hits.
     pub hits: Vec<String>,
     /// The number of those that it could hit.
     pub of: usize,
-    /// The same as command lines.
+    /// The same as command lines; empty: there is no command.
     pub commands: Vec<String>,
 }
 
@@ -130,7 +131,7 @@ pub struct Preview {
     pub hits: Vec<String>,
     /// The number of those that it could hit.
     pub of: usize,
-    /// The same as command lines.
+    /// The same as command lines; empty: there is no command.
     pub commands: Vec<String>,
     /// The lines in a plan.
     pub plan: String,
@@ -168,12 +169,12 @@ impl FaultPlan {
     /// The preview for the page.
     pub fn preview(&self) -> Preview {
         let mut lines = Vec::new();
-        for act in &self.begin {
-            lines.push(line_of(&act.planned));
+        for step in &self.begin {
+            lines.push(line_of(&step.planned));
         }
         if let (Some(lasts), false) = (self.lasts, self.end.is_empty()) {
             lines.push(format!("- wait: {}s", lasts.as_secs()));
-            lines.extend(self.end.iter().map(|act| line_of(&act.planned)));
+            lines.extend(self.end.iter().map(|step| line_of(&step.planned)));
         }
         if let Some(more) = lines.len().checked_sub(MOST_COMMANDS).filter(|more| *more > 0) {
             lines.truncate(MOST_COMMANDS);
@@ -198,7 +199,6 @@ fn time(fault: &Fault, seconds: Option<u64>) -> Result<Option<Duration>, FaultEr
     match seconds {
         Some(_) if !fault.lasts => Err(FaultError::Time("this fault is a moment: leave the time out")),
         Some(seconds) if seconds == 0 || seconds > LONGEST => Err(FaultError::Time("write 1 to 86400")),
-        None if fault.must_end => Err(FaultError::Time("this fault needs a time, for example 30")),
         seconds => Ok(seconds.map(Duration::from_secs)),
     }
 }
@@ -221,15 +221,15 @@ fn on_machines(
     lasts: Option<Duration>,
 ) -> Result<FaultPlan, FaultError> {
     let names = fleet.members.iter().map(|member| member.machine.as_str());
-    let chosen = matching(&request.targets, names, "machine")?;
+    let chosen: BTreeSet<&str> = matching(&request.targets, names, "machine")?.into_iter().collect();
     let members: Vec<&Member> = fleet
         .members
         .iter()
-        .filter(|member| chosen.contains(&member.machine.as_str()))
+        .filter(|member| chosen.contains(member.machine.as_str()))
         .collect();
-    let (kind, undo) = match fault.how {
-        How::Kubelet { undo, .. } => ("kubelet", undo),
-        How::Vm { undo } => ("vm", undo),
+    let (kind, undo) = match fault.kind {
+        FaultKind::Kubelet { undo, .. } => ("kubelet", undo),
+        FaultKind::Vm { undo } => ("vm", undo),
         _ => ("vm", None),
     };
     let mut plan = FaultPlan::new(
@@ -237,9 +237,9 @@ fn on_machines(
         fleet.members.len(),
     );
     for member in members {
-        plan.begin.push(act_on(kind, word(fault), member)?);
+        plan.begin.push(step_on(kind, word(fault), member)?);
         if let (Some(undo), Some(_)) = (undo, lasts) {
-            plan.end.push(act_on(kind, undo, member)?);
+            plan.end.push(step_on(kind, undo, member)?);
         }
         plan.commands.extend(command_on(fault, member, lasts));
         plan.hits.push(member.machine.clone());
@@ -247,7 +247,7 @@ fn on_machines(
     Ok(plan)
 }
 
-fn act_on(kind: &str, action: &str, member: &Member) -> Result<Act, FaultError> {
+fn step_on(kind: &str, action: &str, member: &Member) -> Result<FaultStep, FaultError> {
     let planned = match &member.of {
         None => json!({ kind: { "machine": member.machine, "do": action } }),
         // Names of machines of sets differ from run to run.
@@ -255,7 +255,7 @@ fn act_on(kind: &str, action: &str, member: &Member) -> Result<Act, FaultError> 
             "called": member.machine, "among": format!("{of}-*"), "nth": nth, "do": { kind: action }, "mayMiss": true,
         } }),
     };
-    Ok(Act {
+    Ok(FaultStep {
         step: step(json!({ kind: { "machine": member.machine, "do": action } }))?,
         vm: Some(member.vm.clone()),
         planned: step(planned)?,
@@ -269,7 +269,7 @@ fn command_on(fault: &Fault, member: &Member, lasts: Option<Duration>) -> Vec<St
         .map(|lasts| format!(" --lasts {}s", lasts.as_secs()))
         .unwrap_or_default();
     let later = |undo: &str| lasts.map(|lasts| format!("sleep {}; {undo}", lasts.as_secs()));
-    match (fault.how, word(fault)) {
+    match (fault.kind, word(fault)) {
         (_, "fillDisk") => [
             Some(format!("drydock nodes break {node} --condition DiskPressure=True")),
             later(&format!("drydock nodes repair {node}")),
@@ -277,9 +277,11 @@ fn command_on(fault: &Fault, member: &Member, lasts: Option<Duration>) -> Vec<St
         .into_iter()
         .flatten()
         .collect(),
-        (How::Kubelet { command: "", .. }, _) => vec![format!("drydock nodes repair {node}")],
-        (How::Kubelet { command, .. }, _) => vec![format!("drydock nodes break {node} --with {command}{for_time}")],
-        (How::Vm { undo }, word) => {
+        (FaultKind::Kubelet { command: "", .. }, _) => vec![format!("drydock nodes repair {node}")],
+        (FaultKind::Kubelet { command, .. }, _) => {
+            vec![format!("drydock nodes break {node} --with {command}{for_time}")]
+        }
+        (FaultKind::Vm { undo }, word) => {
             let later = undo.and_then(|undo| later(&format!("fakecloud vm {undo} {machine}")));
             std::iter::once(format!("fakecloud vm {word} {machine}"))
                 .chain(later)
@@ -306,7 +308,7 @@ fn on_zones(
         fleet.zones.len(),
     );
     for zone in chosen {
-        plan.begin.push(Act::of(step(
+        plan.begin.push(FaultStep::same(step(
             json!({ "failZone": { "zone": zone, "failure": word(fault) } }),
         )?));
         let for_time = lasts
@@ -317,7 +319,7 @@ fn on_zones(
             word(fault)
         ));
         if lasts.is_some() {
-            plan.end.push(Act::of(step(json!({ "restoreZone": zone }))?));
+            plan.end.push(FaultStep::same(step(json!({ "restoreZone": zone }))?));
         }
         plan.hits.push(zone.to_owned());
     }
@@ -332,31 +334,22 @@ fn on_the_world(
 ) -> Result<FaultPlan, FaultError> {
     let mut plan = FaultPlan::new(format!("{}: {}", fault.group, fault.title), 1);
     let name = format!("session-{number}");
-    match fault.how {
-        How::Process(process) => {
-            plan.begin.push(Act::of(step(
+    match fault.kind {
+        FaultKind::Process(process) => {
+            plan.begin.push(FaultStep::same(step(
                 json!({ "process": { "name": process, "do": "restart" } }),
             )?));
-            plan.commands.push(format!("pkill -KILL -x {process}"));
+            // There is no command: it would have to find the process among all of that name.
             plan.hits.push(process.to_owned());
         }
-        How::Pause(process) => {
-            let seconds = lasts.unwrap_or_default().as_secs();
-            plan.begin.push(Act::of(step(
-                json!({ "pause": { "process": process, "time": format!("{seconds}s") } }),
-            )?));
-            plan.commands.push(format!(
-                "pkill -STOP -x {process}; sleep {seconds}; pkill -CONT -x {process}"
-            ));
-            plan.hits.push(process.to_owned());
-        }
-        How::Api => {
+        FaultKind::Api => {
             let rule = named(&fault.rule, &name);
             plan.add_rule("drydock", &rule, lasts);
-            plan.begin
-                .push(Act::of(step(json!({ "apiFault": { "rule": rule, "mayMiss": true } }))?));
+            plan.begin.push(FaultStep::same(step(
+                json!({ "apiFault": { "rule": rule, "mayMiss": true } }),
+            )?));
             if lasts.is_some() {
-                plan.end.push(Act::of(step(json!({ "liftApiFault": name }))?));
+                plan.end.push(FaultStep::same(step(json!({ "liftApiFault": name }))?));
             }
             plan.hits.push("requests of mcm".to_owned());
         }
@@ -371,9 +364,9 @@ fn on_the_world(
             }
             plan.add_rule("fakecloud", &rule, lasts);
             rule["mayMiss"] = true.into();
-            plan.begin.push(Act::of(step(json!({ "inject": rule }))?));
+            plan.begin.push(FaultStep::same(step(json!({ "inject": rule }))?));
             if lasts.is_some() {
-                plan.end.push(Act::of(step(json!({ "lift": name }))?));
+                plan.end.push(FaultStep::same(step(json!({ "lift": name }))?));
             }
             plan.hits.push("calls of the cloud".to_owned());
         }
@@ -410,9 +403,9 @@ impl FaultPlan {
     }
 }
 
-impl Act {
+impl FaultStep {
     /// A step that is the same in a plan and acts on no VM.
-    fn of(step: Step) -> Self {
+    fn same(step: Step) -> Self {
         Self {
             planned: step.clone(),
             step,

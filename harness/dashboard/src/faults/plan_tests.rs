@@ -40,15 +40,13 @@ fn valid(fault: &Fault) -> FaultRequest {
 }
 
 #[test]
-fn each_fault_has_steps_a_command_a_preview_and_an_end_if_it_lasts() {
+fn each_fault_has_steps_a_preview_a_command_unless_it_restarts_a_process_and_an_end_if_it_lasts() {
     for fault in all() {
         let plan = decide(&valid(&fault), &fleet(), 1).unwrap_or_else(|error| panic!("{}: {error}", fault.name));
-        assert!(
-            !plan.begin.is_empty() && !plan.commands.is_empty() && !plan.hits.is_empty(),
-            "{plan:?}"
-        );
-        // A pause ends by itself.
-        assert_eq!(!plan.end.is_empty(), fault.lasts && !fault.must_end, "{plan:?}");
+        assert!(!plan.begin.is_empty() && !plan.hits.is_empty(), "{plan:?}");
+        let restarts = matches!(fault.kind, FaultKind::Process(_));
+        assert_eq!(plan.commands.is_empty(), restarts, "{plan:?}");
+        assert_eq!(!plan.end.is_empty(), fault.lasts, "{plan:?}");
         assert!(plan.preview().plan.starts_with("- {"), "{:?}", plan.preview());
     }
 }
@@ -63,7 +61,7 @@ fn the_steps_of_each_fault_are_a_valid_plan() {
             .push(step(json!({ "apply": { "machine": "m-1" } })).unwrap());
         scenario
             .steps
-            .extend(plan.begin.iter().chain(&plan.end).map(|act| act.planned.clone()));
+            .extend(plan.begin.iter().chain(&plan.end).map(|step| step.planned.clone()));
         let mut plan = scenario::plan::Plan::new(scenario, 1);
         plan.may_miss = true;
         let problem = plan.validate();
@@ -119,7 +117,6 @@ fn a_time_ends_a_fault_in_the_steps_and_in_the_command() {
 #[case::too_short(request("vm.kill", &["m-1"], Some(0)), "seconds: write 1 to 86400")]
 #[case::too_long(request("vm.kill", &["m-1"], Some(86_401)), "seconds: write 1 to 86400")]
 #[case::a_moment(request("vm.reboot", &["m-1"], Some(5)), "seconds: this fault is a moment")]
-#[case::endless(request("pause.mcm", &[], None), "seconds: this fault needs a time")]
 #[case::foreign_code(FaultRequest { code: Some("Internal".to_owned()), ..request("api.slow", &[], None) }, "code: only")]
 #[case::no_code(FaultRequest { code: None, ..request("cloud.code", &[], None) }, "code: write a machine code")]
 #[case::bad_code(FaultRequest { code: Some("Nonsense".to_owned()), ..request("cloud.code", &[], None) }, "")]

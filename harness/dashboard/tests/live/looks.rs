@@ -3,22 +3,28 @@
 //! `DRYDOCK_WRITE_DOCS=1 cargo test --workspace --test live looks` writes them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use browser::compare_with_file;
 use rstest::rstest;
 use scenario::cloud::VmState;
+use scenario::observation::Seen;
 
-use crate::world::{Live, node, observe, vm_event};
+use crate::world::{Live, node, start, vm_event};
 
 #[rstest]
 #[case::light("dashboard-light.png", "light")]
 #[case::dark("dashboard-dark.png", "dark")]
 fn the_dashboard_looks_as_in_the_documents(#[case] file: &str, #[case] theme: &str) {
-    let Some(live) = Live::open() else { return };
+    // Times are fixed, and the rest of the session is much longer than the test.
+    let Some(live) = Live::of_age(Duration::from_mins(10)) else {
+        return;
+    };
     live.page.resize(1200, 860);
     live.page.media("screen", &[("prefers-color-scheme", theme)]);
-    observe(&live.world, vm_event("pool-5-1", "z1", VmState::Stopped));
-    observe(&live.world, node("pool-5-1", "z1", "Unknown"));
+    let later = |seconds: u64, seen: Seen| live.world.lock().observe(start() + Duration::from_secs(seconds), seen);
+    later(240, vm_event("pool-5-1", "z1", VmState::Stopped));
+    later(280, node("pool-5-1", "z1", "Unknown"));
     live.page
         .wait("document.getElementById('problems').textContent.includes('pool-5-1')");
     live.choose("vm.kill", "pool-*");

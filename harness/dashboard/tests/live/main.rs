@@ -1,4 +1,4 @@
-//! The dashboard in a browser, over a world that the tests make up. Cases are skipped with a reason where no browser is
+//! The dashboard in a browser, over a world that the tests fill. Cases are skipped with a reason where no browser is
 //! installed, except in CI.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -100,15 +100,16 @@ fn a_page_of_another_site_cannot_inject_a_fault_or_read_anything() {
            fetch('{origin}/api/faults', {{ method: 'POST', mode: 'no-cors', credentials: 'include', body }}),\
            fetch('{origin}/api/faults', {{ method: 'POST', credentials: 'include', headers: {{ 'x-drydock-request': '1' }}, body }}),\
            fetch('{origin}/api/state', {{ credentials: 'include' }}).then((answer) => answer.text())];\
-         Promise.allSettled(tries).then((ends) => {{ document.title = ends.map((end) => end.status + (end.value?.type ?? '')).join(' '); }});"
+         const sent = new Promise((resolve) => {{ document.getElementById('there').onload = resolve; }});\
+         Promise.allSettled(tries).then(async (ends) => {{ await sent; document.title = ends.map((end) => end.status + (end.value?.type ?? '')).join(' '); }});"
     );
     let form = format!(
-        "<form id=f method=post enctype=text/plain action='{origin}/api/faults' target=there><input name='{body}' value=''></form><iframe name=there src='{origin}/'></iframe>"
+        "<form id=f method=post enctype=text/plain action='{origin}/api/faults' target=there><input name='{body}' value=''></form><iframe id=there name=there></iframe><iframe src='{origin}/'></iframe>"
     );
     let url = foreign_site(format!(
         "<!doctype html><title>waiting</title>{form}<script>{script} document.getElementById('f').submit();</script>"
     ));
-    // In the same browser profile, where the cookie is.
+    // In the same browser profile, where the cookie is. The title changes when all requests have their responses.
     live.page.open_url(&url);
     live.page
         .wait("document.title.startsWith('fulfilled') || document.title.startsWith('rejected')");

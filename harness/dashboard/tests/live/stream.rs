@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use scenario::cloud::VmState;
 
@@ -135,6 +136,22 @@ fn the_server_knows_how_many_pages_are_open() {
     for page in [&live.page, &second] {
         page.wait("drydock.world.entities.has('Machine/default/seen')");
     }
+    pages_become(&live, 2);
+    drop(second);
+    pages_become(&live, 1);
+}
+
+/// Waits until that many pages are open.
+fn pages_become(live: &Live, count: usize) {
+    let become_so = async {
+        while live.readers.count() != count {
+            live.readers.changed().await;
+        }
+    };
+    let waited = live
+        .runtime
+        .block_on(async { tokio::time::timeout(Duration::from_secs(120), become_so).await });
+    assert!(waited.is_ok(), "{} pages are open, not {count}", live.readers.count());
 }
 
 #[test]
@@ -149,13 +166,18 @@ fn the_timeline_grows_and_keeps_the_chosen_range() {
         (left + width * 0.4, top + height / 2.0),
     );
     live.page.frame();
-    let range = live.text_of("tools");
+    let range = live.page.text("document.querySelector('#tools .range').textContent");
+    let head = live.page.text("document.getElementById('list-head').textContent");
+    assert!(head.contains("in the run"), "{head}");
     observe(&live.world, machine("m-1", None, "Failed"));
-    live.page
-        .wait("document.getElementById('list-head').textContent.includes('in the run')");
+    live.page.wait(&format!(
+        "document.getElementById('list-head').textContent !== {head:?}"
+    ));
+    live.page.frame();
+    let later = live.page.text("document.querySelector('#tools .range').textContent");
+    assert!(range.contains(" to ") && later == range, "{range} became {later}");
     live.page.press("f");
     live.page
         .wait("document.getElementById('list').textContent.includes('Unknown -> Failed')");
-    assert!(range.contains(" to "), "{range}");
     assert_eq!(live.page.complaints(), Vec::<String>::new());
 }

@@ -29,7 +29,7 @@ fn the_dashboard_opens_without_errors_and_requests_only_its_server() {
 fn a_machine_is_one_tile_with_its_vm_its_node_and_its_pods() {
     let Some(live) = Live::open() else { return };
     assert_eq!(live.page.eval("drydock.world.tiles().length"), 4);
-    let said = select(&live.page, "pool-5-0");
+    let text = select(&live.page, "pool-5-0");
     for part in [
         "machine pool-5-0 is Running",
         "VM vm-pool-5-0 is running",
@@ -37,13 +37,13 @@ fn a_machine_is_one_tile_with_its_vm_its_node_and_its_pods() {
         "1 pods run",
         "zone z1",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(text.contains(part), "{part}: {text}");
     }
     live.page
         .wait("document.getElementById('entity').textContent.includes('deployment pool: 3/3')");
-    let said = live.text_of("entity");
+    let text = live.text_of("entity");
     for part in ["set pool-5: 3/3", "Ready True", "web-0: Running"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(text.contains(part), "{part}: {text}");
     }
 }
 
@@ -100,20 +100,27 @@ fn a_tile_is_chosen_with_the_pointer() {
 }
 
 #[test]
-fn a_deployment_lights_its_machines_and_the_search_dims_the_others() {
+fn a_deployment_or_a_search_dims_the_tiles_of_other_machines() {
     let Some(live) = Live::open() else { return };
-    let light = || live.page.screenshot();
-    let before = light();
+    // Whether the tiles of m-1, pool-5-0 and pool-5-1, which are the first row, are opaque, at a place without text.
+    let opaque = || {
+        live.page.frame();
+        live.page.eval(
+            "[0, 1, 2].map((number) => document.getElementById('topology').getContext('2d').getImageData(4 + 96 * number + 88, 50, 1, 1).data[3] === 255)",
+        )
+    };
+    assert_eq!(opaque(), json!([true, true, true]));
     live.page.click("#owners .link");
     live.page
         .wait("document.querySelector('#owners .link').ariaPressed === 'true'");
-    let lit = light();
-    assert_ne!(before, lit);
+    assert_eq!(opaque(), json!([false, true, true]));
     live.page.click("#owners .link");
+    live.page
+        .wait("document.querySelector('#owners .link').ariaPressed === 'false'");
     live.page.eval("document.getElementById('dim').focus()");
     live.page.type_text("m-1");
     live.page.wait("drydock.search === 'm-1'");
-    assert_ne!(light(), lit);
+    assert_eq!(opaque(), json!([true, false, false]));
 }
 
 #[test]
@@ -153,8 +160,23 @@ fn ten_thousand_nodes_are_shown_and_stay_current() {
     observe(&live.world, node("node-00001", "z2", "Unknown"));
     live.page
         .wait("document.getElementById('topology-head').textContent.includes('12 of 10000')");
+    let opaque = || {
+        live.page.frame();
+        let count = live.page.eval(
+            "(() => { const of = document.getElementById('topology'); const { data } = of.getContext('2d').getImageData(0, 0, of.width, of.height); \
+             let count = 0; for (let at = 3; at < data.length; at += 4) count += Number(data[at] === 255); return count; })()",
+        );
+        count.as_u64().unwrap()
+    };
+    let before = opaque();
     live.page.eval("document.getElementById('dim').focus()");
     live.page.type_text("node-0099");
-    live.page.frame();
+    live.page.wait("drydock.search === 'node-0099'");
+    // Ten tiles and the headings are left.
+    let after = opaque();
+    assert!(
+        after > 0 && after < before / 20,
+        "{before} opaque pixels became {after}"
+    );
     assert_eq!(live.page.complaints(), Vec::<String>::new());
 }

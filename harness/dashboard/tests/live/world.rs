@@ -1,10 +1,11 @@
-//! A made-up world, its dashboard, and a page of it.
+//! A world of the test, its dashboard, and a page of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use browser::Page;
 use clock::Clock;
-use dashboard::server::Dashboard;
+use dashboard::server::{Dashboard, Readers};
 use dashboard::{Executor, LiveWorld, PerformError, Settings, Shared};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The start of all made-up worlds.
+/// The time at which worlds with fixed times start.
 pub(crate) fn start() -> Timestamp {
     "2030-01-01T00:00:00Z".parse().unwrap()
 }
@@ -115,7 +116,8 @@ pub(crate) struct Live {
     pub(crate) world: Shared,
     pub(crate) cloud: Arc<Cloud>,
     pub(crate) url: String,
-    _runtime: Runtime,
+    pub(crate) readers: Readers,
+    pub(crate) runtime: Runtime,
     _cancel: DropGuard,
 }
 
@@ -129,16 +131,43 @@ impl Live {
     /// A dashboard of a world, opened with the URL that the program prints.
     pub(crate) fn with(buttons: bool, fill: impl FnOnce(&mut LiveWorld)) -> Option<Self> {
         let live = Self::unopened(buttons, fill)?;
-        live.page.open_url(&live.url);
-        live.page
-            .wait("document.getElementById('connection').textContent === 'live'");
-        live.page.frame();
+        live.open_page();
         Some(live)
     }
 
     /// A dashboard whose page is not opened yet.
     pub(crate) fn unopened(buttons: bool, fill: impl FnOnce(&mut LiveWorld)) -> Option<Self> {
+        Self::started(buttons, None, fill)
+    }
+
+    /// The small world, which started at [`start`] that time ago.
+    pub(crate) fn of_age(age: Duration) -> Option<Self> {
+        let live = Self::started(true, Some(age), |world| fill_small(world, start()))?;
+        live.open_page();
+        Some(live)
+    }
+
+    fn open_page(&self) {
+        self.page.open_url(&self.url);
+        self.page
+            .wait("document.getElementById('connection').textContent === 'live'");
+        self.page.frame();
+    }
+
+    fn started(buttons: bool, age: Option<Duration>, fill: impl FnOnce(&mut LiveWorld)) -> Option<Self> {
         let page = browser::shared()?.page();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let (clock, began) = match age {
+            Some(age) => {
+                let _runtime = runtime.enter();
+                (Clock::simulated(start() + age), start())
+            }
+            None => (Clock::wall(), Clock::wall().now()),
+        };
         let settings = Settings {
             stage: StageKind::Embedded,
             seed: 1,
@@ -147,23 +176,18 @@ impl Live {
             cloud: scenario::Cloud::default(),
             without: Vec::new(),
         };
-        let mut model = LiveWorld::new(Clock::wall().now(), settings);
+        let mut model = LiveWorld::new(began, settings);
         fill(&mut model);
         let world: Shared = Arc::new(Mutex::new(model));
         let cloud = Arc::new(Cloud {
             world: Arc::clone(&world),
             performed: Mutex::default(),
         });
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .unwrap();
         let executor: Arc<dyn Executor> = Arc::clone(&cloud) as _;
         let dashboard = runtime
-            .block_on(Dashboard::bind(0, buttons, Arc::clone(&world), executor, Clock::wall()))
+            .block_on(Dashboard::bind(0, buttons, Arc::clone(&world), executor, clock))
             .unwrap();
-        let url = dashboard.url();
+        let (url, readers) = (dashboard.url(), dashboard.readers());
         let cancel = CancellationToken::new();
         runtime.spawn(dashboard.serve(cancel.clone()));
         Some(Self {
@@ -171,7 +195,8 @@ impl Live {
             world,
             cloud,
             url,
-            _runtime: runtime,
+            readers,
+            runtime,
             _cancel: cancel.drop_guard(),
         })
     }
@@ -202,7 +227,10 @@ impl Live {
 
 /// A deployment with three machines in two zones, and a machine that nothing owns.
 pub(crate) fn small_world(world: &mut LiveWorld) {
-    let now = Clock::wall().now();
+    fill_small(world, Clock::wall().now());
+}
+
+fn fill_small(world: &mut LiveWorld, now: Timestamp) {
     let mut add = |seen: Seen| world.observe(now, seen);
     let of = |owner: Option<(&str, &str)>, name: &str, ready: u32| {
         let owners: Vec<Value> = owner

@@ -1,21 +1,27 @@
-//! Follows the world for the open pages. Without a page nothing is watched, so that a dashboard that nobody looks at costs
-//! nothing.
+//! Follows the world for the open pages. Without them nothing is watched after a while, so that an unused dashboard costs nothing.
 
 use std::time::Duration;
 
 use clock::Clock;
 use dashboard::Shared;
 use dashboard::server::Readers;
-use futures::stream::StreamExt;
+use futures::stream::{self, StreamExt};
 use scenario::kinds;
 use scenario::observation::Seen;
 use stage::cloud::CloudClient;
 use stage::clusters::Clusters;
 
-use crate::engine::observe::{Raw, watch_everything};
+use super::cloud::{CloudChange, follow_cloud};
+use crate::engine::observe::{Raw, watch_kinds};
 
 /// How long the world is followed after the last page was closed: a page that is loaded again goes on.
 const LINGER: Duration = Duration::from_mins(5);
+
+/// What changed.
+enum Change {
+    Object(Raw),
+    Cloud(CloudChange),
+}
 
 /// What is watched, and for whom.
 pub(super) struct Watched {
@@ -43,10 +49,21 @@ impl Watched {
     /// Passes all observations to the model.
     async fn observe(&self, world: &Shared) {
         let kinds: Vec<_> = kinds::watched().collect();
-        let mut observations = watch_everything(&self.clusters, &kinds, &self.cloud, &self.clock, []);
-        while let Some(raw) = observations.next().await {
+        let objects = watch_kinds(&self.clusters, &kinds, &self.clock).map(Change::Object);
+        let cloud = follow_cloud(self.cloud.clone(), self.clock.clone()).map(Change::Cloud);
+        let mut changes = stream::select(objects, cloud);
+        while let Some(change) = changes.next().await {
             let now = self.clock.now();
             let mut world = world.lock();
+            let raw = match change {
+                Change::Object(raw) => raw,
+                Change::Cloud(CloudChange::Vms(vms)) => {
+                    world.listed_vms(now, vms);
+                    continue;
+                }
+                Change::Cloud(CloudChange::Event(event)) => Raw::Cloud(event),
+                Change::Cloud(CloudChange::Trouble(what)) => Raw::Trouble(what),
+            };
             match raw {
                 Raw::Applied(kind, object) => world.observe(now, Seen::Applied(kind, object)),
                 Raw::Deleted(kind, object) => world.observe(now, Seen::Deleted(kind, object)),

@@ -1,5 +1,6 @@
 //! The dashboard of `drydock up`: the crate `dashboard` with the clients of a running world.
 
+mod cloud;
 mod executor;
 mod follow;
 
@@ -21,9 +22,10 @@ pub(super) use self::executor::ProcessRequest;
 use self::executor::WorldExecutor;
 use self::follow::Watched;
 use super::Stop;
+use super::output::say;
 
-/// Faults that no world of `drydock up` has: mcm's requests do not pass a gate.
-const NOT_DIRECT: &str = "pause.";
+/// The fault that needs a controller.
+const OF_CONTROLLER: &str = "process.restart";
 /// Faults that only the embedded API server has.
 const OF_EMBEDDED: &str = "api.";
 
@@ -67,6 +69,7 @@ impl DashboardFlags {
         kind: StageKind,
         seed: u64,
         mut cloud: Cloud,
+        has_controller: bool,
         stage: &ProcessStage,
     ) -> Result<Option<Running>, Stop> {
         if self.no_dashboard {
@@ -76,16 +79,17 @@ impl DashboardFlags {
         // A replay in virtual time has production's durations, and VMs that boot later would be hit in another state.
         cloud.boot_delay = cloud.boot_delay.value(stage.timeouts()).into();
         let api_faults = stage.api_faults();
+        let missing = [(OF_CONTROLLER, has_controller), (OF_EMBEDDED, api_faults.is_some())];
         let settings = Settings {
             stage: kind,
             seed,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: format!("drydock up --stage {kind} --seed {seed}"),
             cloud,
-            without: match api_faults {
-                Some(_) => vec![NOT_DIRECT],
-                None => vec![NOT_DIRECT, OF_EMBEDDED],
-            },
+            without: missing
+                .into_iter()
+                .filter_map(|(faults, has)| (!has).then_some(faults))
+                .collect(),
         };
         let world: Shared = Arc::new(Mutex::new(LiveWorld::new(clock.now(), settings)));
         let (sender, processes) = mpsc::channel(1);
@@ -139,12 +143,12 @@ pub(super) async fn next_process(running: &mut Option<Running>) -> ProcessReques
     }
 }
 
-/// Performs a step on a process, and tells the dashboard the result.
+/// Performs a step on a process, and returns the result to the dashboard.
 pub(super) async fn perform(stage: &mut ProcessStage, restarts: &mut Restarts, request: ProcessRequest) {
     let done = stage.process(request.process, request.action).await;
-    // The dashboard only restarts processes: one whose restart was due runs now.
-    if done.is_ok() {
-        restarts.started(request.process, stage.clock().now());
+    // The dashboard only restarts processes: now it runs, or it may have been killed without being started.
+    if let Some(line) = restarts.restarted(request.process, &done, stage.clock().now()) {
+        say!("{line}");
     }
     // The page may be gone.
     let _ = request.done.send(done.map_err(|error| error.to_string()));
