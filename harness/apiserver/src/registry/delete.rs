@@ -82,7 +82,7 @@ impl Registry {
                 None => Ok(None),
             },
             Plan::Remove | Plan::MarkAndRemove(_) => {
-                let last = self.take(entry, &current, old, options.dry_run)?;
+                let last = self.take(entry, &current, options.dry_run)?;
                 Ok(last.map(|last| removal(resource, last)))
             }
         }
@@ -100,7 +100,7 @@ impl Registry {
     /// Removes a marked object despite concurrent writes; another request can remove it too.
     fn remove_marked(&self, entry: &Entry, mut marked: Arc<Object>) -> Result<Arc<Object>, ApiError> {
         loop {
-            if let Some(last) = self.take(entry, &marked, entry.decoded(&marked)?, false)? {
+            if let Some(last) = self.take(entry, &marked, false)? {
                 return Ok(last);
             }
             match self.store.get(&entry.table, &marked.key) {
@@ -115,15 +115,15 @@ impl Registry {
         &self,
         entry: &Entry,
         current: &Arc<Object>,
-        mut last: Value,
         dry_run: bool,
     ) -> Result<Option<Arc<Object>>, ApiError> {
         if dry_run {
             return Ok(Some(Arc::clone(current)));
         }
+        let mut last = tree(current)?;
         let draft = match &entry.resource.versions {
             // It keeps the version in which it is stored.
-            Some(_) => entry.stored_draft(&tree(current)?)?,
+            Some(_) => entry.stored_draft(&last)?,
             None => self.draft(entry, &mut last)?,
         };
         match self.store.remove(&entry.table, current.revision, draft) {
