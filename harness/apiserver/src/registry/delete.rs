@@ -55,6 +55,23 @@ impl Registry {
         }
     }
 
+    /// Deletes an object because its namespace or definition is deleted. An object that cannot be converted stays, as
+    /// upstream: its webhook may need this server, which must not fail because of it.
+    ///
+    /// # Errors
+    /// Those of [`Registry::delete`], except 404 and a failed conversion.
+    pub(super) fn delete_dependent(&self, entry: &Entry, key: &Key) -> Result<(), ApiError> {
+        match self.delete(entry, key, &DeleteOptions::default()) {
+            Err(error) if error.unconverted => {
+                let (kind, name) = (&entry.resource.kind, key.path());
+                tracing::warn!(kind, name, why = error.message, "an object cannot be deleted");
+                Ok(())
+            }
+            Err(error) if error.code != 404 => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Deletes the current object or starts its deletion; `None` after a concurrent write.
     fn attempt_deletion(
         &self,

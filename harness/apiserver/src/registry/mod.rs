@@ -31,6 +31,8 @@ mod scale;
 mod seeds;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unconverted;
 mod update;
 mod watch;
 mod write;

@@ -110,9 +110,9 @@ impl Registry {
                     continue;
                 }
                 if definitions::is_definition(&entry.resource) {
-                    skip_unconverted(name, self.delete_objects_of(name))?;
+                    self.delete_objects_of(name)?;
                 } else if namespaces::is_namespace(&entry.resource) {
-                    skip_unconverted(name, self.empty_namespace(name))?;
+                    self.empty_namespace(name)?;
                 } else if is_finished(&entry.resource, &tree(&object)?) {
                     // Only its metadata decides, which all versions share.
                     self.take(entry, &object, false)?;
@@ -125,22 +125,6 @@ impl Registry {
     fn objects_of(&self, table: &str) -> Vec<Arc<Object>> {
         let listing = self.store.list(table, &Scope::default(), None);
         listing.map(|listing| listing.objects).unwrap_or_default()
-    }
-}
-
-/// The result of a deletion, without a failed conversion: a webhook that cannot be reached, perhaps because it needs this
-/// server, must not prevent the start. The object that cannot be converted stays.
-fn skip_unconverted(name: &str, result: Result<(), ApiError>) -> Result<(), ApiError> {
-    match result {
-        Err(error) if error.unconverted => {
-            tracing::warn!(
-                name,
-                why = error.message,
-                "the deletion of its objects is not completed"
-            );
-            Ok(())
-        }
-        result => result,
     }
 }
 
