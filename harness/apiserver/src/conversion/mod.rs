@@ -3,6 +3,7 @@
 //! As upstream, a stored object is pruned and gets the defaults of the version in which it is stored, is converted, and
 //! is pruned to the version that is requested.
 
+mod parts;
 mod review;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+
+use parts::parts;
 
 use crate::network::{Call, Client, Network};
 use crate::resource::Selectable;
@@ -223,24 +226,32 @@ impl Versions {
         client: &Client,
         review: Option<&str>,
     ) -> Result<Vec<Value>, ConversionError> {
-        let others: Vec<&mut Value> = objects
-            .iter_mut()
-            .filter(|object| version_of(object) != version)
-            .collect();
-        let Some(first) = others.first() else {
-            return Ok(objects);
-        };
-        let kind = format!("{}, Kind={}", version_of(first), self.kind);
+        let others = objects.iter_mut().filter(|object| version_of(object) != version);
+        for part in parts(others.collect()) {
+            self.ask_part(part, version, client, review)?;
+        }
+        Ok(objects)
+    }
+
+    /// Lets the webhook convert some objects in one call.
+    fn ask_part(
+        &self,
+        mut objects: Vec<&mut Value>,
+        version: &str,
+        client: &Client,
+        review: Option<&str>,
+    ) -> Result<(), ConversionError> {
+        let from = objects.first().map(|first| version_of(first)).unwrap_or_default();
+        let kind = format!("{from}, Kind={}", self.kind);
         // As upstream, which stores no revision in the object, a webhook does not get one.
-        let mut others = others;
-        let revisions: Vec<Option<Value>> = others.iter_mut().map(|object| take_revision(object)).collect();
+        let revisions: Vec<Option<Value>> = objects.iter_mut().map(|object| take_revision(object)).collect();
         let failed = |why: String| ConversionError::Webhook {
             kind: kind.clone(),
             why,
         };
         let review = review.ok_or(ConversionError::NoReviewVersion)?;
         let uid = self.network.uid();
-        let question = review::question((review, &uid), version, &others);
+        let question = review::question((review, &uid), version, &objects);
         let answers = self.network.call(vec![Call {
             client: client.clone(),
             timeout: TIMEOUT,
@@ -250,15 +261,15 @@ impl Versions {
         let body = answer
             .map_err(|error| failed(format!("failed: {error}")))?
             .unwrap_or_default();
-        let converted = review::answer(&body, (review, &uid), others.len()).map_err(failed)?;
-        for ((original, mut converted), revision) in others.into_iter().zip(converted).zip(revisions) {
+        let converted = review::answer(&body, (review, &uid), objects.len()).map_err(failed)?;
+        for ((original, mut converted), revision) in objects.into_iter().zip(converted).zip(revisions) {
             review::check((original, &mut converted), version, &self.kind).map_err(failed)?;
             if let (Some(revision), Some(metadata)) = (revision, converted["metadata"].as_object_mut()) {
                 metadata.insert("resourceVersion".to_owned(), revision);
             }
             *original = converted;
         }
-        Ok(objects)
+        Ok(())
     }
 }
 
