@@ -15,8 +15,8 @@ use serde_json::Value;
 use parts::parts;
 
 use crate::network::{Call, Client, Network};
-use crate::resource::Selectable;
 use crate::schema::{StructuralSchema, TooLarge};
+use crate::selectable::Selectable;
 use crate::status::ApiError;
 
 /// The timeout of a conversion.

@@ -1,36 +1,42 @@
-//! An object in the other versions of its kind, which lists and watches share.
+//! The forms of an object in the other versions of its kind, which lists and watches share.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Object;
+/// Forms of an object. Each conforms to a revision of the definition, and those of the newest one are kept.
+#[derive(Debug)]
+pub(super) struct Forms<T>(Mutex<Vec<(u64, Arc<T>)>>);
 
-/// At most one object per version. Each conforms to a revision of the definition, and those of the newest one are kept.
-#[derive(Debug, Default)]
-pub(super) struct OtherVersions(Mutex<Vec<(u64, Arc<Object>)>>);
-
-impl OtherVersions {
-    pub(super) fn get(&self, api_version: &str, definition: u64) -> Option<Arc<Object>> {
+impl<T> Forms<T> {
+    /// The form for that revision of the definition.
+    pub(super) fn get(&self, definition: u64, is_it: impl Fn(&T) -> bool) -> Option<Arc<T>> {
         let kept = self.0.lock();
         let found = kept
             .iter()
-            .find(|(kept_for, object)| *kept_for == definition && object.api_version() == api_version);
-        found.map(|(_, object)| Arc::clone(object))
+            .find(|(kept_for, form)| *kept_for == definition && is_it(form));
+        found.map(|(_, form)| Arc::clone(form))
     }
 
-    pub(super) fn keep(&self, definition: u64, object: Arc<Object>) {
+    /// Keeps a form instead of those that it replaces and those for earlier revisions of the definition.
+    pub(super) fn keep(&self, definition: u64, form: Arc<T>, is_replaced: impl Fn(&T) -> bool) {
         let mut kept = self.0.lock();
         // A request that began before a change of the definition must not replace the newer form.
         if kept.iter().any(|(kept_for, _)| *kept_for > definition) {
             return;
         }
-        kept.retain(|(kept_for, other)| *kept_for == definition && other.api_version() != object.api_version());
-        kept.push((definition, object));
+        kept.retain(|(kept_for, other)| *kept_for == definition && !is_replaced(other));
+        kept.push((definition, form));
     }
 }
 
-impl Clone for OtherVersions {
+impl<T> Default for Forms<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Clone for Forms<T> {
     fn clone(&self) -> Self {
         Self(Mutex::new(self.0.lock().clone()))
     }
@@ -38,26 +44,24 @@ impl Clone for OtherVersions {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::super::Draft;
     use super::*;
-
-    fn object(version: &str) -> Arc<Object> {
-        let value = json!({ "apiVersion": version, "kind": "Widget", "metadata": { "name": "a" } });
-        Arc::new(Draft::new(&value, Vec::new()).unwrap().finish(1))
-    }
 
     #[test]
     fn forms_are_kept_per_version_and_replaced_by_those_of_later_definitions() {
-        let forms = OtherVersions::default();
-        forms.keep(1, object("e/v1"));
-        forms.keep(1, object("e/v2"));
-        assert!(forms.get("e/v1", 1).is_some() && forms.get("e/v2", 1).is_some());
-        let newer = object("e/v1");
-        forms.keep(2, Arc::clone(&newer));
-        assert!(forms.get("e/v1", 1).is_none() && forms.get("e/v2", 1).is_none());
-        forms.keep(1, object("e/v1"));
-        assert!(forms.get("e/v1", 2).is_some_and(|kept| Arc::ptr_eq(&kept, &newer)));
+        let forms = Forms::default();
+        let keep = |definition, text: &str| {
+            let version = text.chars().next();
+            forms.keep(definition, Arc::new(text.to_owned()), |other: &String| {
+                other.chars().next() == version
+            });
+        };
+        let get = |definition, version: &str| forms.get(definition, |form| form.starts_with(version));
+        keep(1, "1 old");
+        keep(1, "2 old");
+        assert!(get(1, "1").is_some() && get(1, "2").is_some());
+        keep(2, "1 new");
+        assert!(get(1, "1").is_none() && get(1, "2").is_none());
+        keep(1, "1 late");
+        assert_eq!(get(2, "1").as_deref().map(String::as_str), Some("1 new"));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::forms::OtherVersions;
+use super::forms::Forms;
 
 /// The key of an object in its table. The namespace is empty for cluster-scoped objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,7 +69,7 @@ pub struct Object {
     revision_at: Range<usize>,
     /// The object in another encoding, as soon as a client has requested it. Lives as long as this revision.
     encoding: OnceLock<Bytes>,
-    other_versions: OtherVersions,
+    other_versions: Forms<Self>,
 }
 
 impl Object {
@@ -81,12 +81,15 @@ impl Object {
 
     /// The object in another version, if it was kept for that revision of the definition.
     pub fn in_other_version(&self, api_version: &str, definition: u64) -> Option<Arc<Self>> {
-        self.other_versions.get(api_version, definition)
+        self.other_versions
+            .get(definition, |form| form.api_version() == api_version)
     }
 
     /// Keeps the object in another version, until a later revision of the definition replaces it.
     pub fn keep_other_version(&self, definition: u64, object: Arc<Self>) {
-        self.other_versions.keep(definition, object);
+        let version = Arc::clone(&object);
+        self.other_versions
+            .keep(definition, object, |form| form.api_version() == version.api_version());
     }
 
     /// The object in another encoding than JSON. `encode` runs once per revision, or twice if two clients are the first
@@ -256,7 +259,7 @@ impl Draft {
             metadata_at: self.metadata_at.start..self.metadata_at.end.saturating_add(number.len()),
             revision_at: self.revision_at..self.revision_at.saturating_add(number.len()),
             encoding: OnceLock::new(),
-            other_versions: OtherVersions::default(),
+            other_versions: Forms::default(),
         }
     }
 }
