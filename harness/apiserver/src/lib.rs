@@ -48,6 +48,7 @@ pub mod resource;
 pub mod reviewer;
 pub mod schema;
 pub mod seeds;
+mod selectable;
 pub mod selector;
 pub mod serve;
 mod server;

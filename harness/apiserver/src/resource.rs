@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use crate::selectable::Selectable;
+
 use crate::conversion::Versions;
 use crate::schema::StructuralSchema;
 use crate::status::FieldError;
@@ -94,26 +96,6 @@ pub enum Endpoint {
     Review,
     /// It computes the objects for each request: usage of nodes and pods.
     Computed,
-}
-
-/// A selectable field in addition to `metadata.name` and `metadata.namespace`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selectable {
-    /// The name in selectors, for instance `spec.nodeName`.
-    pub label: String,
-    /// JSON pointer into the object: `/spec/nodeName`.
-    pub pointer: String,
-    /// The value of objects without the field.
-    pub missing: String,
-    /// The label of the field in the storage version, if that is another one.
-    pub stored_label: Option<String>,
-}
-
-impl Selectable {
-    /// The label under which stored objects are indexed.
-    pub fn stored_label(&self) -> &str {
-        self.stored_label.as_deref().unwrap_or(&self.label)
-    }
 }
 
 /// The conversion of a version whose objects are stored in the form of another version, possibly of another group.

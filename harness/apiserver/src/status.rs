@@ -21,6 +21,8 @@ pub struct ApiError {
     pub details: Option<Value>,
     /// `metadata.continue`: continues an expired list.
     pub continue_token: Option<String>,
+    /// Whether a custom resource could not be converted to another version.
+    pub(crate) unconverted: bool,
 }
 
 impl ApiError {
@@ -32,6 +34,7 @@ impl ApiError {
             message: message.into(),
             details: None,
             continue_token: None,
+            unconverted: false,
         }
     }
 

@@ -53,7 +53,7 @@ impl Equivalent {
     }
 
     fn convert(&self, object: &Value, version: &str) -> Result<Value, ApiError> {
-        let converted = self.versions.convert(vec![object.clone()], version)?;
+        let converted = self.versions.convert_whole(vec![object.clone()], version)?;
         let converted = converted.into_iter().next();
         converted.ok_or_else(|| ApiError::internal("a conversion has no result"))
     }

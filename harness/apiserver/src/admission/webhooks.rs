@@ -207,6 +207,12 @@ fn patched(
     }
     let mut after = before.clone();
     patch::json(&mut after, &body).map_err(|error| ApiError::internal(error.message))?;
+    if !after.is_object() {
+        return Err(ApiError::internal(format!(
+            "admission webhook {:?} replaced the object by a value that is no object",
+            webhook.name
+        )));
+    }
     match equivalent {
         _ if after == before => Ok(None),
         Some(equivalent) => equivalent.requested(&after).map(Some),

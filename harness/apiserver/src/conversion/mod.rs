@@ -3,6 +3,7 @@
 //! As upstream, a stored object is pruned and gets the defaults of the version in which it is stored, is converted, and
 //! is pruned to the version that is requested.
 
+mod parts;
 mod review;
 
 use std::collections::BTreeMap;
@@ -11,8 +12,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use parts::parts;
+
 use crate::network::{Call, Client, Network};
 use crate::schema::{StructuralSchema, TooLarge};
+use crate::selectable::Selectable;
 use crate::status::ApiError;
 
 /// The timeout of a conversion.
@@ -35,6 +39,9 @@ pub(crate) enum ConversionError {
         /// `failed: ...` or `returned ...`.
         why: String,
     },
+    /// A patch or a webhook replaced the object by another value.
+    #[error("a converted object must be a JSON object")]
+    NoObject,
     /// The defaults of the schema are too large.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
@@ -42,7 +49,10 @@ pub(crate) enum ConversionError {
 
 impl From<ConversionError> for ApiError {
     fn from(error: ConversionError) -> Self {
-        Self::new(500, "", error.to_string())
+        Self {
+            unconverted: true,
+            ..Self::new(500, "", error.to_string())
+        }
     }
 }
 
@@ -64,7 +74,9 @@ pub struct Versions {
     /// By `apiVersion`.
     schemas: BTreeMap<String, Arc<StructuralSchema>>,
     strategy: Strategy,
-    /// Objects with later revisions conform to the schemas.
+    /// The fields of stored objects that clients can select.
+    selectable: Vec<Selectable>,
+    /// Objects with later revisions conform to the schemas, and were indexed by the selectable fields.
     since: u64,
     network: Arc<Network>,
 }
@@ -91,9 +103,16 @@ impl Versions {
             storage,
             schemas,
             strategy,
+            selectable: Vec::new(),
             since: revision,
             network,
         }
+    }
+
+    /// The versions with these selectable fields of stored objects.
+    pub(crate) fn with_selectable(mut self, fields: Vec<Selectable>) -> Self {
+        self.selectable = fields;
+        self
     }
 
     /// Keeps the time of the last change if these versions do not differ from the previous ones.
@@ -106,7 +125,8 @@ impl Versions {
                 .all(|((version, schema), (old_version, old_schema))| {
                     version == old_version && schema.raw() == old_schema.raw()
                 });
-        if same_schemas && self.strategy == previous.strategy && self.storage == previous.storage {
+        let same_storage = self.storage == previous.storage && self.selectable == previous.selectable;
+        if same_schemas && same_storage && self.strategy == previous.strategy {
             self.since = previous.since;
         }
         self
@@ -115,6 +135,11 @@ impl Versions {
     /// The `apiVersion` in which objects are stored.
     pub(crate) fn storage(&self) -> &str {
         &self.storage
+    }
+
+    /// The fields of stored objects that clients can select; none if the version in which they are stored is not served.
+    pub(crate) fn selectable(&self) -> &[Selectable] {
+        &self.selectable
     }
 
     /// Objects with later revisions conform to the schemas.
@@ -151,21 +176,37 @@ impl Versions {
 
     /// Whether objects keep their fields in other versions.
     pub(crate) fn keeps_fields(&self) -> bool {
-        self.strategy == Strategy::None
+        !self.has_webhook()
     }
 
-    /// Objects of any versions in that version.
+    /// Whether a webhook converts.
+    pub(crate) fn has_webhook(&self) -> bool {
+        matches!(self.strategy, Strategy::Webhook { .. })
+    }
+
+    /// Objects of any versions in that version, with the fields that it has.
     pub(crate) fn convert(&self, objects: Vec<Value>, version: &str) -> Result<Vec<Value>, ConversionError> {
         let schema = self.schema(version)?;
+        let mut converted = self.convert_whole(objects, version)?;
+        for object in &mut converted {
+            schema.prune(object);
+        }
+        Ok(converted)
+    }
+
+    /// Objects of any versions in that version, also with fields that it does not have: admission sees them so, and a
+    /// conversion there and back loses nothing.
+    pub(crate) fn convert_whole(&self, objects: Vec<Value>, version: &str) -> Result<Vec<Value>, ConversionError> {
+        self.schema(version)?;
         let mut converted = match &self.strategy {
             Strategy::None => objects,
             Strategy::Webhook { client, review } => self.ask(objects, version, client, review.as_deref())?,
         };
         for object in &mut converted {
             if version_of(object) != version {
-                object["apiVersion"] = version.into();
+                let members = object.as_object_mut().ok_or(ConversionError::NoObject)?;
+                members.insert("apiVersion".to_owned(), version.into());
             }
-            schema.prune(object);
         }
         Ok(converted)
     }
@@ -185,24 +226,32 @@ impl Versions {
         client: &Client,
         review: Option<&str>,
     ) -> Result<Vec<Value>, ConversionError> {
-        let others: Vec<&mut Value> = objects
-            .iter_mut()
-            .filter(|object| version_of(object) != version)
-            .collect();
-        let Some(first) = others.first() else {
-            return Ok(objects);
-        };
-        let kind = format!("{}, Kind={}", version_of(first), self.kind);
+        let others = objects.iter_mut().filter(|object| version_of(object) != version);
+        for part in parts(others.collect()) {
+            self.ask_part(part, version, client, review)?;
+        }
+        Ok(objects)
+    }
+
+    /// Lets the webhook convert some objects in one call.
+    fn ask_part(
+        &self,
+        mut objects: Vec<&mut Value>,
+        version: &str,
+        client: &Client,
+        review: Option<&str>,
+    ) -> Result<(), ConversionError> {
+        let from = objects.first().map(|first| version_of(first)).unwrap_or_default();
+        let kind = format!("{from}, Kind={}", self.kind);
         // As upstream, which stores no revision in the object, a webhook does not get one.
-        let mut others = others;
-        let revisions: Vec<Option<Value>> = others.iter_mut().map(|object| take_revision(object)).collect();
+        let revisions: Vec<Option<Value>> = objects.iter_mut().map(|object| take_revision(object)).collect();
         let failed = |why: String| ConversionError::Webhook {
             kind: kind.clone(),
             why,
         };
         let review = review.ok_or(ConversionError::NoReviewVersion)?;
         let uid = self.network.uid();
-        let question = review::question((review, &uid), version, &others);
+        let question = review::question((review, &uid), version, &objects);
         let answers = self.network.call(vec![Call {
             client: client.clone(),
             timeout: TIMEOUT,
@@ -212,15 +261,15 @@ impl Versions {
         let body = answer
             .map_err(|error| failed(format!("failed: {error}")))?
             .unwrap_or_default();
-        let converted = review::answer(&body, (review, &uid), others.len()).map_err(failed)?;
-        for ((original, mut converted), revision) in others.into_iter().zip(converted).zip(revisions) {
+        let converted = review::answer(&body, (review, &uid), objects.len()).map_err(failed)?;
+        for ((original, mut converted), revision) in objects.into_iter().zip(converted).zip(revisions) {
             review::check((original, &mut converted), version, &self.kind).map_err(failed)?;
             if let (Some(revision), Some(metadata)) = (revision, converted["metadata"].as_object_mut()) {
                 metadata.insert("resourceVersion".to_owned(), revision);
             }
             *original = converted;
         }
-        Ok(objects)
+        Ok(())
     }
 }
 

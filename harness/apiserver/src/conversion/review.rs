@@ -34,8 +34,16 @@ pub(super) fn answer(body: &[u8], (review, uid): (&str, &str), count: usize) -> 
     let body = json::parse(body).map_err(|error| failed(&error.to_string()))?;
     let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let expected = format!("{GROUP}/{review}");
-    let found = text(&body, "apiVersion");
-    let kind = text(&body, "kind");
+    let (mut found, mut kind) = (text(&body, "apiVersion"), text(&body, "kind"));
+    let is_unnamed = found.is_empty() || kind.is_empty();
+    let answered = format!("{}, Kind={kind}", if found.is_empty() { "/" } else { &found });
+    // As upstream, a missing name is first taken for the expected one.
+    if found.is_empty() {
+        found.clone_from(&expected);
+    }
+    if kind.is_empty() {
+        "ConversionReview".clone_into(&mut kind);
+    }
     if kind != "ConversionReview" || (found != expected && other_version(&found).is_none()) {
         return Err(failed(&format!(
             "no kind {kind:?} is registered for version {found:?} in scheme \"pkg/runtime/scheme.go:111\""
@@ -44,6 +52,11 @@ pub(super) fn answer(body: &[u8], (review, uid): (&str, &str), count: usize) -> 
     if let Some(other) = other_version(&found).filter(|_| found != expected) {
         return Err(failed(&format!(
             "converting ({other}.{kind}) to ({review}.{kind}): unknown conversion"
+        )));
+    }
+    if is_unnamed {
+        return Err(failed(&format!(
+            "expected webhook response of {expected}, Kind=ConversionReview, got {answered}"
         )));
     }
     let Some(response) = body.get("response").filter(|response| response.is_object()) else {
@@ -111,23 +124,10 @@ pub(super) fn check((original, converted): (&Value, &mut Value), version: &str, 
 /// # Errors
 /// What is wrong with the metadata of the converted object.
 fn restore_metadata(original: &Value, converted: &mut Value) -> Result<(), String> {
-    let answered = match converted.get("metadata") {
-        None => return Err("missing metadata in converted object".to_owned()),
-        Some(Value::Object(answered)) => answered,
-        Some(other) => {
-            return Err(format!(
-                "invalid metadata of type {} in converted object",
-                go_type(other)
-            ));
-        }
-    };
-    let mut metadata = original.get("metadata").cloned().unwrap_or_else(|| json!({}));
-    let Some(kept) = metadata.as_object_mut() else {
-        return Err(format!(
-            "invalid metadata of type {} in input object",
-            go_type(&metadata)
-        ));
-    };
+    // Both have metadata, with the same name.
+    let none = Map::new();
+    let answered = metadata_of(converted).unwrap_or(&none);
+    let mut kept = metadata_of(original).cloned().unwrap_or_default();
     for field in ["labels", "annotations"] {
         match answered.get(field) {
             None | Some(Value::Null) => {
@@ -148,8 +148,12 @@ fn restore_metadata(original: &Value, converted: &mut Value) -> Result<(), Strin
             }
         }
     }
-    converted["metadata"] = metadata;
+    converted["metadata"] = kept.into();
     Ok(())
+}
+
+fn metadata_of(object: &Value) -> Option<&Map<String, Value>> {
+    object.get("metadata")?.as_object()
 }
 
 fn check_texts(field: &str, texts: &Map<String, Value>) -> Result<(), String> {

@@ -39,5 +39,7 @@ pub(crate) fn versions(
     }
     let kind = text(crd, "/status/acceptedNames/kind").to_owned();
     let conversion = crd.pointer("/spec/conversion").unwrap_or(&Value::Null);
-    Ok(Versions::new((kind, storage), schemas, conversion, revision, network))
+    let stored = served.iter().find(|resource| resource.api_version() == storage);
+    let selectable = stored.map(|resource| resource.selectable.clone()).unwrap_or_default();
+    Ok(Versions::new((kind, storage), schemas, conversion, revision, network).with_selectable(selectable))
 }

@@ -1,6 +1,7 @@
 //! Warnings about deprecated kinds, which upstream adds to all their responses.
 
 use http::{HeaderValue, Response};
+use serde_json::Value;
 
 use super::Body;
 use super::path::Target;
@@ -14,8 +15,9 @@ pub(super) fn warn(catalog: &Catalog, target: &Target, response: &mut Response<B
         _ => {
             let entry = catalog.find(&target.group, &target.version, &target.plural);
             let warning = entry.and_then(|entry| entry.resource.deprecation.as_deref());
+            let quoted = |text: &str| HeaderValue::from_str(&format!("299 - {}", Value::from(text)));
             // A text that cannot be a header is left out.
-            if let Some(Ok(warning)) = warning.map(|text| HeaderValue::from_str(&format!("299 - {text:?}"))) {
+            if let Some(Ok(warning)) = warning.map(quoted) {
                 response.headers_mut().append(http::header::WARNING, warning);
             }
             return;

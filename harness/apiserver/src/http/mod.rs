@@ -292,8 +292,20 @@ impl Inner {
         if self.registry.clock().is_simulated() || is_read || !is_heavy(media_type, arrival.body.len()) {
             return work.await;
         }
-        let waits_for_others = self.admission.has_webhooks(self.registry.store());
+        let waits_for_others =
+            self.admission.has_webhooks(self.registry.store()) || self.is_converted_by_webhook(&arrival.route);
         self.heavy.perform(work, waits_for_others).await
+    }
+
+    /// Whether a webhook converts the objects of the target.
+    fn is_converted_by_webhook(&self, route: &Route) -> bool {
+        let Route::Resource(target) = route else {
+            return false;
+        };
+        let catalog = self.registry.catalog();
+        let entry = catalog.find(&target.group, &target.version, &target.plural);
+        let versions = entry.and_then(|entry| entry.resource.versions.as_ref());
+        versions.is_some_and(|versions| versions.has_webhook())
     }
 
     /// Responds with an error.

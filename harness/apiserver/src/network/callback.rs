@@ -30,6 +30,7 @@ pub(crate) struct Callback {
     pub(crate) address: Option<SocketAddr>,
     /// Certificates in PEM of which the program's must have one; `None`: those of the system.
     pub(crate) authorities: Option<Vec<u8>>,
+    /// After this time there is no answer.
     pub(crate) timeout: Duration,
     /// JSON.
     pub(crate) body: Vec<u8>,

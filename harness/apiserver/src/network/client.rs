@@ -11,6 +11,7 @@ use crate::service_port::ServicePort;
 /// How to reach a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
+    /// Where it is.
     pub(crate) place: Place,
     /// Certificates in PEM that the server must have one of; without them, those of the system count.
     pub(crate) authorities: Option<Vec<u8>>,
@@ -19,7 +20,9 @@ pub(crate) struct Client {
 /// Where a webhook is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
+    /// With scheme `https`.
     Url(String),
+    /// A path at a port of a service.
     Service { port: ServicePort, path: String },
 }
 

@@ -24,7 +24,9 @@ use crate::store::Store;
 /// A call of a webhook.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
+    /// The webhook.
     pub(crate) client: Client,
+    /// After this time there is no answer.
     pub(crate) timeout: Duration,
     /// JSON.
     pub(crate) body: Vec<u8>,

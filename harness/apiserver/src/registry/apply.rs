@@ -113,7 +113,7 @@ impl Registry {
         let applied = self.with_write(entry, part, &resource.api_version(), options, |write| {
             apply::apply(&empty, &live, configuration, options.force, write)
         });
-        applied.map_err(|error| match error {
+        applied.map_err(ApiError::from)?.map_err(|error| match error {
             NotApplied::Conflicts(conflicts) => apply::conflict_error(&conflicts),
             NotApplied::Mistyped(violations) => mistyped(resource, configuration, &violations),
         })

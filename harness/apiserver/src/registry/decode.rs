@@ -89,10 +89,15 @@ impl Entry {
     /// # Errors
     /// 500, which indicates a bug.
     pub(super) fn stored_draft(&self, stored: &Value) -> Result<Draft, ApiError> {
-        Draft::new(stored, extract(&self.resource, stored)).map_err(ApiError::internal)
+        let fields = match &self.resource.versions {
+            Some(versions) => versions.selectable(),
+            None => &self.resource.selectable,
+        };
+        Draft::new(stored, extract(fields, stored)).map_err(ApiError::internal)
     }
 
     fn encoded_form(&self, object: &Object, value: &Value) -> Result<Arc<Object>, ApiError> {
-        Ok(Arc::new(self.stored_draft(value)?.finish(object.revision)))
+        let draft = Draft::new(value, extract(&self.resource.selectable, value));
+        Ok(Arc::new(draft.map_err(ApiError::internal)?.finish(object.revision)))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::attempt::{Attempt, refusal};
-use super::{Catalog, DeleteOptions, Entry, Registry, Written, metadata, tree};
+use super::{Catalog, Entry, Registry, Written, metadata, tree};
 use crate::custom::TakenNames;
 use crate::resource::Resource;
 use crate::status::{ApiError, FieldError};
@@ -193,10 +193,7 @@ impl Registry {
                 .list(&custom.table, &Scope::default(), None)
                 .map(|list| list.objects);
             for object in objects.unwrap_or_default() {
-                match self.delete(custom, &object.key, &DeleteOptions::default()) {
-                    Err(error) if error.code != 404 => return Err(error),
-                    _ => {}
-                }
+                self.delete_dependent(custom, &object.key)?;
             }
         }
         self.finish_definition(name)

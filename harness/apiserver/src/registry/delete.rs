@@ -55,6 +55,23 @@ impl Registry {
         }
     }
 
+    /// Deletes an object because its namespace or definition is deleted. An object that cannot be converted stays, as
+    /// upstream: its webhook may need this server, which must not fail because of it.
+    ///
+    /// # Errors
+    /// Those of [`Registry::delete`], except 404 and a failed conversion.
+    pub(super) fn delete_dependent(&self, entry: &Entry, key: &Key) -> Result<(), ApiError> {
+        match self.delete(entry, key, &DeleteOptions::default()) {
+            Err(error) if error.unconverted => {
+                let (kind, name) = (&entry.resource.kind, key.path());
+                tracing::warn!(kind, name, why = error.message, "an object cannot be deleted");
+                Ok(())
+            }
+            Err(error) if error.code != 404 => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Deletes the current object or starts its deletion; `None` after a concurrent write.
     fn attempt_deletion(
         &self,
@@ -82,7 +99,7 @@ impl Registry {
                 None => Ok(None),
             },
             Plan::Remove | Plan::MarkAndRemove(_) => {
-                let last = self.take(entry, &current, old, options.dry_run)?;
+                let last = self.take(entry, &current, options.dry_run)?;
                 Ok(last.map(|last| removal(resource, last)))
             }
         }
@@ -100,7 +117,7 @@ impl Registry {
     /// Removes a marked object despite concurrent writes; another request can remove it too.
     fn remove_marked(&self, entry: &Entry, mut marked: Arc<Object>) -> Result<Arc<Object>, ApiError> {
         loop {
-            if let Some(last) = self.take(entry, &marked, entry.decoded(&marked)?, false)? {
+            if let Some(last) = self.take(entry, &marked, false)? {
                 return Ok(last);
             }
             match self.store.get(&entry.table, &marked.key) {
@@ -115,15 +132,15 @@ impl Registry {
         &self,
         entry: &Entry,
         current: &Arc<Object>,
-        mut last: Value,
         dry_run: bool,
     ) -> Result<Option<Arc<Object>>, ApiError> {
         if dry_run {
             return Ok(Some(Arc::clone(current)));
         }
+        let mut last = tree(current)?;
         let draft = match &entry.resource.versions {
             // It keeps the version in which it is stored.
-            Some(_) => entry.stored_draft(&tree(current)?)?,
+            Some(_) => entry.stored_draft(&last)?,
             None => self.draft(entry, &mut last)?,
         };
         match self.store.remove(&entry.table, current.revision, draft) {

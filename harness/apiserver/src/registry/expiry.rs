@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Entry, Registry, tree};
+use super::{Entry, Registry};
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Object};
@@ -58,8 +58,7 @@ impl Registry {
                 .get(&entry.table, &key)
                 .filter(|event| event.revision == revision)
             {
-                let last = tree(&current)?;
-                self.take(entry, &current, last, false)?;
+                self.take(entry, &current, false)?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field_selector;
-use crate::resource::Resource;
+use crate::resource::{Resource, Selectable};
 use crate::status::ApiError;
 use crate::store::Object;
 
@@ -68,9 +68,9 @@ impl FieldSelector {
     }
 }
 
-/// The label and value of each selectable field of an object.
-pub fn extract(resource: &Resource, value: &Value) -> Vec<(String, String)> {
-    let texts = resource.selectable.iter().map(|field| {
+/// The label and value of each of these fields of an object.
+pub fn extract(fields: &[Selectable], value: &Value) -> Vec<(String, String)> {
+    let texts = fields.iter().map(|field| {
         let text = match value.pointer(&field.pointer) {
             None | Some(Value::Null) => field.missing.clone(),
             Some(Value::String(text)) => text.clone(),

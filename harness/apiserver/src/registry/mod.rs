@@ -31,6 +31,8 @@ mod scale;
 mod seeds;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unconverted;
 mod update;
 mod watch;
 mod write;
@@ -238,11 +240,11 @@ fn encode(entry: &Entry, value: &mut Value) -> Result<Draft, ApiError> {
     let draft = match &resource.versions {
         Some(versions) if resource.api_version() != *entry.stored_version => {
             let stored = versions.encode(value)?;
-            Draft::new(&stored, fields::extract(resource, &stored))
+            Draft::new(&stored, fields::extract(versions.selectable(), &stored))
         }
         _ => {
             value["apiVersion"] = (*entry.stored_version).into();
-            Draft::new(value, fields::extract(resource, value))
+            Draft::new(value, fields::extract(&resource.selectable, value))
         }
     };
     let draft = draft.map_err(ApiError::internal)?;

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DeleteOptions, Entry, Registry, metadata, tree};
+use super::{Entry, Registry, metadata, tree};
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Scope, Unchanged};
@@ -107,10 +107,7 @@ impl Registry {
                 continue;
             };
             for object in listing.objects.iter().filter(|object| !object.meta.deleting) {
-                match self.delete(entry, &object.key, &DeleteOptions::default()) {
-                    Err(error) if error.code != 404 => return Err(error),
-                    _ => {}
-                }
+                self.delete_dependent(entry, &object.key)?;
             }
         }
         self.finish_namespace(namespace)

@@ -1,12 +1,13 @@
 //! Field managers of stored objects: `metadata.managedFields`.
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::{Map, Value};
 
 use super::{Catalog, Entry, Part, Registry, WriteOptions, metadata};
 use crate::apply::{self, FieldSet, Managers, Versions, Write};
+use crate::conversion::ConversionError;
 use crate::resource::{Resource, Shape};
 use crate::types;
 
@@ -48,6 +49,8 @@ pub(super) struct Sent {
 pub(super) struct ResourceVersions {
     catalog: Arc<Catalog>,
     resource: Arc<Resource>,
+    /// The first conversion that failed.
+    failed: OnceLock<ConversionError>,
 }
 
 impl ResourceVersions {
@@ -71,10 +74,14 @@ impl Versions for ResourceVersions {
             if from == to {
                 return Cow::Borrowed(object);
             }
-            // Without a conversion, the managers of other versions keep the fields of the same names.
-            let converted = versions.convert(vec![object.clone()], to).ok();
-            let converted = converted.and_then(|objects| objects.into_iter().next());
-            return converted.map_or(Cow::Borrowed(object), Cow::Owned);
+            return match versions.convert(vec![object.clone()], to) {
+                Ok(objects) => objects.into_iter().next().map_or(Cow::Borrowed(object), Cow::Owned),
+                Err(error) => {
+                    // The result is not used: `with_write` returns the error.
+                    let _ = self.failed.set(error);
+                    Cow::Borrowed(object)
+                }
+            };
         }
         let conversion = |version| self.find(version).and_then(|resource| resource.conversion);
         let (from, to) = (
@@ -146,7 +153,10 @@ impl Registry {
             let changes = apply::compare(old, new, write).without(by_server);
             apply::record(changes, (old, new), before, write)
         });
-        apply::set_managers(new, &managers);
+        match managers {
+            Ok(managers) => apply::set_managers(new, &managers),
+            Err(error) => disown(new, &error),
+        }
     }
 
     /// Sets the managers of a changed object that had managers before and was sent without others.
@@ -168,14 +178,18 @@ impl Registry {
             (!managers.is_empty()).then(|| apply::record(changes, (old, new), managers, write))
         });
         match managers {
-            Some(managers) => apply::set_managers(new, &managers),
-            None => {
+            Ok(Some(managers)) => apply::set_managers(new, &managers),
+            Ok(None) => {
                 metadata::of_mut(new).insert("managedFields".to_owned(), before);
             }
+            Err(error) => disown(new, &error),
         }
     }
 
     /// Calls `act` with the description of a write in that version to objects of the entry's version.
+    ///
+    /// # Errors
+    /// The objects cannot be converted to the version of a manager.
     pub(super) fn with_write<T>(
         &self,
         entry: &Entry,
@@ -183,10 +197,11 @@ impl Registry {
         version: &str,
         options: &WriteOptions,
         act: impl FnOnce(&Write<'_>) -> T,
-    ) -> T {
+    ) -> Result<T, ConversionError> {
         let versions = ResourceVersions {
             catalog: self.catalog(),
             resource: Arc::clone(&entry.resource),
+            failed: OnceLock::new(),
         };
         let write = Write {
             manager: options.manager.as_deref().unwrap_or(SERVER),
@@ -197,8 +212,16 @@ impl Registry {
             versions: &versions,
             ignored: ignored(&entry.resource, part),
         };
-        act(&write)
+        let result = act(&write);
+        versions.failed.into_inner().map_or(Ok(result), Err)
     }
+}
+
+/// Removes the managers of an object that cannot be converted to their versions, as upstream: they would be wrong.
+fn disown(object: &mut Value, error: &ConversionError) {
+    let name = metadata::text(object, "name").to_owned();
+    tracing::warn!(name, %error, "an object loses its field managers");
+    metadata::of_mut(object).remove("managedFields");
 }
 
 /// `managedFields` of an object.

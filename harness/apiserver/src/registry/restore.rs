@@ -113,11 +113,9 @@ impl Registry {
                     self.delete_objects_of(name)?;
                 } else if namespaces::is_namespace(&entry.resource) {
                     self.empty_namespace(name)?;
-                } else {
-                    let last = entry.decoded(&object)?;
-                    if is_finished(&entry.resource, &last) {
-                        self.take(entry, &object, last, false)?;
-                    }
+                } else if is_finished(&entry.resource, &tree(&object)?) {
+                    // Only its metadata decides, which all versions share.
+                    self.take(entry, &object, false)?;
                 }
             }
         }

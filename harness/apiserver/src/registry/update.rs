@@ -198,7 +198,7 @@ impl Registry {
         }
         if removal {
             // The update itself is not stored: watches see the last stored state.
-            return match self.take(entry, current, entry.decoded(current)?, dry_run)? {
+            return match self.take(entry, current, dry_run)? {
                 Some(_) => done(Arc::new(draft.finish(current.revision))),
                 None => Ok(Attempt::Raced),
             };

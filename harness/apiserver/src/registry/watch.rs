@@ -44,32 +44,50 @@ pub struct Watch {
     fields: FieldSelector,
     ready: VecDeque<Event>,
     cursor: Cursor,
+    /// What ended the watch: the cursor can be behind changes that it did not return.
+    end: Option<End>,
 }
+
+/// The end of a watch: an error, or `None` if its resource is no longer served.
+type End = Option<ApiError>;
 
 impl Watch {
     /// The next event, if available. After `Ok(None)` wait with [`Watch::changed`].
     ///
     /// # Errors
-    /// 410 if the watch fell behind the history; [`Lost::Gone`] as `Err(None)` if its resource is no longer served.
+    /// 410 if the watch fell behind the history; 500 if a conversion fails; [`Lost::Gone`] as `Err(None)` if its resource
+    /// is no longer served. All later calls return the same error.
     pub fn next(&mut self, registry: &Registry) -> Result<Option<Event>, Option<ApiError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
-            let changes = registry
-                .store
-                .read(&mut self.cursor, BATCH)
-                .map_err(|lost| match lost {
-                    Lost::Compacted => Some(too_old(self.cursor.revision(), registry)),
-                    Lost::Gone => None,
-                })?;
-            if changes.is_empty() {
-                return Ok(None);
+            if let Some(end) = &self.end {
+                return Err(end.clone());
             }
-            let entry = self.current_entry(registry);
-            for change in changes {
-                let change = shown(&entry, change).map_err(Some)?;
-                self.ready.extend(self.event_of(&change));
+            match registry.store.read(&mut self.cursor, BATCH) {
+                Ok(changes) if changes.is_empty() => return Ok(None),
+                Ok(changes) => self.prepare(&self.current_entry(registry), &changes),
+                Err(Lost::Compacted) => self.end = Some(Some(too_old(self.cursor.revision(), registry))),
+                Err(Lost::Gone) => self.end = Some(None),
+            }
+        }
+    }
+
+    /// Adds the events of changes, up to the first one with an object that cannot be converted.
+    fn prepare(&mut self, entry: &Entry, changes: &[Change]) {
+        if let Ok(all) = shown(entry, changes) {
+            let events: Vec<Event> = all.iter().filter_map(|change| self.event_of(change)).collect();
+            self.ready.extend(events);
+            return;
+        }
+        for change in changes.chunks(1) {
+            match shown(entry, change) {
+                Ok(one) => self.ready.extend(one.first().and_then(|change| self.event_of(change))),
+                Err(error) => {
+                    self.end = Some(Some(error));
+                    return;
+                }
             }
         }
     }
@@ -129,29 +147,27 @@ impl Watch {
     }
 }
 
-/// The change with its objects in the version of the entry.
-fn shown(entry: &Entry, change: Change) -> Result<Change, ApiError> {
+/// The changes with their objects in the version of the entry, converted together.
+fn shown(entry: &Entry, changes: &[Change]) -> Result<Vec<Change>, ApiError> {
+    let mut changes = changes.to_vec();
     if !entry.resource.is_custom() {
-        return Ok(change);
+        return Ok(changes);
     }
-    let Change {
-        revision,
-        kind,
-        object,
-        previous,
-    } = change;
-    let mut objects = vec![object];
-    objects.extend(previous);
+    let of_change = |change: &Change| [Some(Arc::clone(&change.object)), change.previous.clone()];
+    let objects = changes.iter().flat_map(of_change).flatten().collect();
     let mut objects = entry.shown_all(objects)?.into_iter();
-    match objects.next() {
-        Some(object) => Ok(Change {
-            revision,
-            kind,
-            object,
-            previous: objects.next(),
-        }),
-        None => Err(ApiError::internal("a conversion has no result")),
+    let mut next = || {
+        objects
+            .next()
+            .ok_or_else(|| ApiError::internal("a conversion has no result"))
+    };
+    for change in &mut changes {
+        change.object = next()?;
+        if let Some(previous) = &mut change.previous {
+            *previous = next()?;
+        }
     }
+    Ok(changes)
 }
 
 impl Registry {
@@ -172,6 +188,7 @@ impl Registry {
             fields: options.fields.clone(),
             ready,
             cursor,
+            end: None,
         };
         let after = options.revision.filter(|revision| *revision > 0);
         if let (Some(after), None) = (after, options.initial_events) {

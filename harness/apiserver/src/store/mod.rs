@@ -5,6 +5,7 @@
 //! has seen everything up to N.
 
 mod commit;
+mod forms;
 pub mod log;
 mod object;
 mod table;

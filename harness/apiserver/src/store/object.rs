@@ -10,6 +10,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::forms::Forms;
+
 /// The key of an object in its table. The namespace is empty for cluster-scoped objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -67,8 +69,7 @@ pub struct Object {
     revision_at: Range<usize>,
     /// The object in another encoding, as soon as a client has requested it. Lives as long as this revision.
     encoding: OnceLock<Bytes>,
-    /// The object in another version of its kind, and the revision of the definition that it conforms to.
-    other_version: OnceLock<(u64, Arc<Object>)>,
+    other_versions: Forms<Self>,
 }
 
 impl Object {
@@ -80,15 +81,15 @@ impl Object {
 
     /// The object in another version, if it was kept for that revision of the definition.
     pub fn in_other_version(&self, api_version: &str, definition: u64) -> Option<Arc<Self>> {
-        let (kept_for, object) = self.other_version.get()?;
-        let is_it = *kept_for == definition && object.api_version() == api_version;
-        is_it.then(|| Arc::clone(object))
+        self.other_versions
+            .get(definition, |form| form.api_version() == api_version)
     }
 
-    /// Keeps the object in another version. Only the first one is kept.
+    /// Keeps the object in another version, until a later revision of the definition replaces it.
     pub fn keep_other_version(&self, definition: u64, object: Arc<Self>) {
-        // Another request kept it at the same time.
-        let _ = self.other_version.set((definition, object));
+        let version = Arc::clone(&object);
+        self.other_versions
+            .keep(definition, object, |form| form.api_version() == version.api_version());
     }
 
     /// The object in another encoding than JSON. `encode` runs once per revision, or twice if two clients are the first
@@ -258,7 +259,7 @@ impl Draft {
             metadata_at: self.metadata_at.start..self.metadata_at.end.saturating_add(number.len()),
             revision_at: self.revision_at..self.revision_at.saturating_add(number.len()),
             encoding: OnceLock::new(),
-            other_version: OnceLock::new(),
+            other_versions: Forms::default(),
         }
     }
 }

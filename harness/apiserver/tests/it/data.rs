@@ -304,6 +304,47 @@ async fn a_folder_that_cannot_be_used_is_named() {
     assert!(Server::new(simulated).is_err());
 }
 
+/// The webhook needs this server, for instance, and is not there when the server starts.
+#[tokio::test]
+async fn a_server_starts_with_deleted_objects_that_cannot_be_converted() {
+    let folder = folder();
+    let cluster = start(folder.path());
+    created(&cluster, "/api/v1/namespaces", named("full")).await;
+    let mut versions = definition()["spec"]["versions"].take();
+    let mut second = versions[0].clone();
+    (second["name"], second["storage"]) = ("v2".into(), false.into());
+    versions.as_array_mut().unwrap().push(second);
+    let mut both = definition();
+    both["spec"]["versions"] = versions.clone();
+    created(&cluster, DEFINITIONS, both).await;
+    let widgets = "/apis/example.com/v1/namespaces/full/widgets";
+    let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "a" } });
+    created(&cluster, widgets, widget).await;
+    (versions[0]["storage"], versions[1]["storage"]) = (false.into(), true.into());
+    let conversion = json!({ "strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": { "url": "https://127.0.0.1:1/" },
+    } });
+    let change = json!({ "spec": { "versions": versions, "conversion": conversion } });
+    let changed = cluster
+        .merge(&format!("{DEFINITIONS}/widgets.example.com"), change)
+        .await;
+    assert_eq!(changed.code, 200, "{}", changed.body);
+    let namespace = "/api/v1/namespaces/full";
+    let answer = cluster.delete(namespace, Value::Null).await;
+    assert_eq!(answer.code, 200, "{}", answer.body);
+    drop(cluster);
+
+    let cluster = start(folder.path());
+    assert_eq!(
+        cluster.get(namespace).await.body["status"]["phase"],
+        json!("Terminating")
+    );
+    // It can be deleted in the version in which it is stored.
+    let answer = cluster.delete(&format!("{widgets}/a"), Value::Null).await;
+    assert_eq!(answer.code, 200, "{}", answer.body);
+    assert_eq!(cluster.get(namespace).await.code, 404);
+}
+
 /// A definition that is not served any more, in a log that ends before its objects are dropped.
 #[tokio::test]
 async fn objects_that_a_start_drops_do_not_return_at_the_next_one() {

@@ -45,7 +45,7 @@ fn wrong_reviews() {
             Answer::Body(answer)
         })
         .await;
-        let names = ["fine", "uid", "no-uid", "kind", "version", "no-response"];
+        let names = ["fine", "uid", "no-uid", "kind", "version", "no-response", "empty"];
         read_all(site, &program, &names).await;
     });
 }
@@ -122,6 +122,7 @@ fn wrong_objects() {
             "name",
             "namespace",
             "uid",
+            "no-metadata",
             "labels",
             "labels-list",
             "annotations",

@@ -157,7 +157,7 @@ impl<'a> Definition<'a> {
                 .site
                 .quietly("POST", &format!("{path}?dryRun=All"), &[], probe.clone())
                 .await;
-            if answer.code == 201 || answer.code == 500 {
+            if answer.code == 201 {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

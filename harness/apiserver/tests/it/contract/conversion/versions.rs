@@ -202,6 +202,20 @@ fn columns_and_fields_of_versions() {
 }
 
 #[test]
+fn fields_that_only_the_stored_version_selects() {
+    contract!(async |site: &Site| {
+        let mut first = small(true);
+        first["selectableFields"] = json!([{ "jsonPath": ".spec.size" }]);
+        Definition::create(site, json!({ "versions": [first, large(false)] })).await;
+        site.quietly("POST", V2, &[], widget("v2", "a", json!({ "size": 3 })))
+            .await;
+        site.quietly("POST", V2, &[], widget("v2", "b", json!({ "size": 4 })))
+            .await;
+        site.get(&format!("{V1}?fieldSelector=spec.size%3D3")).await;
+    });
+}
+
+#[test]
 fn scales_of_versions() {
     contract!(async |site: &Site| {
         let with_scale = |mut version: Value, path: &str| {
