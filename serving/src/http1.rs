@@ -51,7 +51,9 @@ pub(crate) async fn accept<F, S, B>(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let cancel = cancel.clone();
-                    connections.spawn(|usage| connection(stream, service(usage), lifetime, cancel));
+                    if !connections.spawn(|usage| connection(stream, service(usage), lifetime, cancel)) {
+                        tracing::warn!("a connection is refused: all others are in use");
+                    }
                 }
                 Err(error) => report(&error).await,
             },

@@ -1,4 +1,5 @@
-//! HTTP servers that hostile clients cannot exhaust: bounded connections, and limits for headers, idle time and lifetimes.
+//! HTTP servers that hostile clients cannot exhaust: bounded connections, and limits for headers and idle time. Probes also
+//! have a lifetime; [`streams`] has none, for clients that a server knows.
 
 pub mod connections;
 mod http1;

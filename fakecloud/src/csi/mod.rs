@@ -142,7 +142,7 @@ impl Tasks {
             .collect();
         for task in due {
             self.due.remove(&task);
-            let accepted = self.accepted.remove(&task);
+            let accepted = self.accepted.contains(&task);
             let runs = |provider_id: &str| {
                 cloud.step(|cloud, _| {
                     let vm = cloud.vms().find(|vm| vm.provider_id == provider_id)?;
@@ -213,6 +213,9 @@ impl Tasks {
     /// failed one after a pause.
     fn done(&mut self, task: Task, done: bool, now: Timestamp) {
         self.busy.remove(&task);
+        if done {
+            self.accepted.remove(&task);
+        }
         self.done.retain(|_, rested| *rested > now);
         if done && matches!(task, Task::Register(_)) {
             let rested = later(now, self.world.settings.retry_delay);

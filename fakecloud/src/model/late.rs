@@ -85,6 +85,12 @@ impl Late {
         self.attachments.insert(number, attachment);
     }
 
+    /// The ID of the VM to which a volume will be attached.
+    pub(super) fn attaching(&self, volume: &str) -> Option<&str> {
+        let mut pending = self.attachments.values();
+        pending.find(|pending| pending.volume == volume).map(|pending| &*pending.vm)
+    }
+
     /// Drops the pending attachments of a volume.
     pub(super) fn cancel_attachments(&mut self, volume: &str) {
         self.attachments.retain(|_, attachment| attachment.volume != volume);

@@ -109,7 +109,7 @@ impl Cloud {
             |cloud, delay| match delay {
                 None => cloud.attach(id, &vm),
                 Some(delay) => {
-                    if !cloud.check_attachment(id, &vm)? {
+                    if !cloud.check_attachment(id, &vm)? && cloud.late.attaching(id).is_none() {
                         cloud.late.attach(id, &vm.id, later(now, delay));
                     }
                     Ok(())
@@ -158,6 +158,9 @@ impl Cloud {
             Some(other) => return refused(format!("volume {id} is attached to VM {other}: detach it there first")),
             None => {}
         }
+        if let Some(other) = self.late.attaching(id).filter(|other| *other != vm.id) {
+            return refused(format!("volume {id} is being attached to VM {other}: detach it there first"));
+        }
         if !vm.state.is_live() {
             return refused(format!("VM {} is {}", vm.id, vm.state));
         }
@@ -185,7 +188,8 @@ impl Cloud {
         let vm = self
             .volumes
             .get(id)
-            .and_then(|volume| volume.vm.as_ref())
+            .and_then(|volume| volume.vm.as_deref())
+            .or_else(|| self.late.attaching(id))
             .and_then(|vm| self.vm(vm));
         let (machine, zone) = vm.map(|vm| (vm.owner.key(), vm.zone.clone())).unwrap_or_default();
         self.volume_call(CloudCall::DetachVolume, id, &machine, &zone, now, |cloud, _| {
@@ -206,6 +210,7 @@ impl Cloud {
             let text = format!("volume {id} is attached to VM {vm}: detach it first");
             return Err(DriverError::new(Code::FailedPrecondition, text));
         }
+        self.late.cancel_attachments(id);
         if self.volumes.remove(&id.to_owned()).is_some() {
             self.note("DeleteVolume", id, now);
         }

@@ -112,17 +112,25 @@ pub fn shared() -> Option<&'static Browser> {
     static SHARED: OnceLock<Option<Browser>> = OnceLock::new();
     let browser = SHARED.get_or_init(|| found().map(|program| Browser::start(&program, &profile())));
     if browser.is_none() {
-        let required = REQUIRED_BY
-            .iter()
-            .find(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
-        if let Some(required) = required {
-            panic!(
-                "no browser is installed and {required} is set: `apt-get install chromium-headless-shell`, or another of {PROGRAMS:?}"
-            );
-        }
-        println!("skipped: no browser is installed; Debian has chromium-headless-shell");
+        skip();
     }
     browser.as_ref()
+}
+
+/// Prints why a case is skipped.
+///
+/// # Panics
+/// In CI.
+fn skip() {
+    let required = REQUIRED_BY
+        .iter()
+        .find(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+    if let Some(required) = required {
+        panic!(
+            "no browser is installed and {required} is set: `apt-get install chromium-headless-shell`, or another of {PROGRAMS:?}"
+        );
+    }
+    println!("skipped: no browser is installed; Debian has chromium-headless-shell");
 }
 
 #[cfg(test)]
@@ -133,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_browser_that_ends_leaves_no_files() {
-        let Some(program) = found() else { return };
+        let Some(program) = found() else { return skip() };
         let profile = profile();
         let browser = Browser::start(&program, &profile);
         drop(browser.page());

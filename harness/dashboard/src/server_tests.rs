@@ -161,7 +161,10 @@ async fn recorded(world: &Shared, mut changed: tokio::sync::watch::Receiver<u64>
         let record = world.lock().timeline().record(Clock::wall().now());
         record.points.iter().any(|point| point.summary.contains(text))
     };
-    while !is_recorded() {
-        changed.changed().await.unwrap();
-    }
+    let wait = async {
+        while !is_recorded() {
+            changed.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), wait).await.expect(text);
 }

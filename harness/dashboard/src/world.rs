@@ -360,7 +360,8 @@ impl LiveWorld {
         }
     }
 
-    /// The VM of each machine, by the machine's uid, or by its name if the VM has none: of several the one that changed last.
+    /// The VM of each machine, by the machine's uid, or by its name if the VM has none: of several the one that
+    /// changed last, as far as that is known.
     fn vms_by_machine(&self) -> BTreeMap<&str, &Vm> {
         let mut vms: BTreeMap<&str, &Vm> = BTreeMap::new();
         for vm in self.state.vms.values().filter(|vm| vm.state != VmState::Terminated) {

@@ -45,6 +45,14 @@ pub enum ReadError {
         /// Their number.
         points: usize,
     },
+    /// The previous write of an object is no earlier event.
+    #[error("{field}: event {number} is not an earlier one")]
+    NotEarlier {
+        /// The field.
+        field: String,
+        /// The number.
+        number: u32,
+    },
     /// A number refers to an event that does not exist.
     #[error("{field}: there is no event {number}")]
     Dangling {
@@ -106,6 +114,10 @@ fn check_references(record: &RunRecord) -> Result<(), ReadError> {
     for (index, point) in record.points.iter().enumerate() {
         check(point.cause, &|| format!("points[{index}].cause"))?;
         check(point.previous, &|| format!("points[{index}].previous"))?;
+        if let Some(number) = point.previous.filter(|previous| *previous >= point.number) {
+            let field = format!("points[{index}].previous");
+            return Err(ReadError::NotEarlier { field, number });
+        }
     }
     for (index, span) in record.spans.iter().enumerate() {
         check(span.cause, &|| format!("spans[{index}].cause"))?;

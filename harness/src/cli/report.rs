@@ -50,7 +50,7 @@ pub(super) struct ReportCommand {
     open: bool,
 }
 
-/// What is made of a record.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// The report
@@ -74,7 +74,7 @@ impl Format {
         }
     }
 
-    fn made_of(self, record: &RunRecord) -> Result<Vec<u8>, Stop> {
+    fn rendered(self, record: &RunRecord) -> Result<Vec<u8>, Stop> {
         Ok(match self {
             Self::Html => web::page(record)?.into_bytes(),
             Self::Perfetto => export::perfetto(record),
@@ -92,6 +92,9 @@ impl ReportCommand {
                 self.records.len()
             )));
         }
+        if self.open && self.format != Format::Html {
+            return Err(Stop::Usage("--open opens reports: leave out --format".to_owned()));
+        }
         for given in &self.records {
             let found = found(given)?;
             let record = read_from(&found)?;
@@ -103,7 +106,11 @@ impl ReportCommand {
                 .output
                 .clone()
                 .unwrap_or_else(|| beside(&found, self.format.file()));
-            write_file(&output, &self.format.made_of(&record)?)
+            if output == found {
+                let output = output.display();
+                return Err(Stop::Usage(format!("--output {output} is the record itself: name another file")));
+            }
+            write_file(&output, &self.format.rendered(&record)?)
                 .map_err(|error| Stop::Usage(format!("cannot write {}: {error}", output.display())))?;
             say!("{}", output.display());
             if self.open {
@@ -141,7 +148,11 @@ fn beside(record: &Path, file: &str) -> PathBuf {
     }
     match record.file_name().is_some_and(|name| name == FILE) {
         true => record.with_file_name(file),
-        false => record.with_extension(Path::new(file).extension().unwrap_or_default()),
+        // Not the extension alone: a record in a JSON file must not be overwritten by traces in JSON.
+        false => match file {
+            REPORT => record.with_extension("html"),
+            file => record.with_extension(file),
+        },
     }
 }
 
@@ -165,6 +176,12 @@ fn summary_of(record: &RunRecord) -> String {
     export::summary(&meta.place.scenario, &[row])
 }
 
+/// Whether a partial success of OTLP has refused spans, whose number is a text or a number.
+fn is_refusal(partial: &serde_json::Value) -> bool {
+    let refused = &partial["rejectedSpans"];
+    !(refused.is_null() || *refused == 0 || *refused == "0" || *refused == "")
+}
+
 /// Sends traces to the path that OTLP prescribes below the endpoint.
 fn send(endpoint: &http::Uri, traces: &[u8]) -> Result<(), Stop> {
     let failed = |error: &dyn std::fmt::Display| Stop::Usage(format!("--otlp-endpoint {endpoint}: {error}"));
@@ -176,7 +193,11 @@ fn send(endpoint: &http::Uri, traces: &[u8]) -> Result<(), Stop> {
         let client = kube::Client::try_from(kube::Config::new(endpoint.clone()))?;
         client.request_text(request).await
     })?;
-    answer.map_err(|error| failed(&error))?;
+    let answer = answer.map_err(|error| failed(&error))?;
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
+    if let Some(refused) = answer.get("partialSuccess").filter(|refused| is_refusal(refused)) {
+        return Err(failed(&format!("the collector refuses spans: {refused}")));
+    }
     say!("{} bytes are sent to {endpoint}", traces.len());
     Ok(())
 }
@@ -226,7 +247,11 @@ mod tests {
         assert_eq!(beside(Path::new("a/nightly.json"), html), Path::new("a/nightly.html"));
         assert_eq!(
             beside(Path::new("a/nightly.json"), perfetto),
-            Path::new("a/nightly.pftrace")
+            Path::new("a/nightly.trace.pftrace")
+        );
+        assert_eq!(
+            beside(Path::new("a/nightly.json"), Format::Otlp.file()),
+            Path::new("a/nightly.otlp.json")
         );
     }
 

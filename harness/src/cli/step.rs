@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use judge::evaluate::short;
-use record::{Point, RunRecord};
+use record::{Point, RunRecord, Verb};
 use serde_json::Value;
 
 use super::output::say;
@@ -87,7 +87,7 @@ impl<'a> Stepper<'a> {
             given => given.to_owned(),
         };
         let (name, text) = command.split_once(' ').unwrap_or((&command, ""));
-        if matches!(name, "n" | "p" | "f") {
+        if matches!(name, "n" | "p") || name == "f" && !text.is_empty() {
             self.last.clone_from(&command);
         }
         let points = &self.record.points;
@@ -136,6 +136,9 @@ impl<'a> Stepper<'a> {
         let Some(name) = &point.object else {
             return "the event is not about an object".to_owned();
         };
+        if point.verb == Verb::Delete {
+            return format!("{name} is deleted");
+        }
         let mut versions = vec![point];
         while let Some(before) = versions.last().and_then(|last| self.numbered(last.previous)) {
             versions.push(&self.record.points[before]);

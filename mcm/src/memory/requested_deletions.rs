@@ -15,10 +15,23 @@ use crate::error::has_unknown_outcome;
 const BEFORE: &str =
     "requested before this mcm became the leader: see the log of the leader before it, or the audit log";
 
-/// The uid and the reason, by machine. Clones share them.
+/// A deletion of one machine.
+#[derive(Debug)]
+struct Deletion {
+    /// The machine's uid.
+    uid: String,
+    /// The reason of the first request.
+    reason: String,
+    /// The number of requests without an answer.
+    open: usize,
+    /// Whether a request had, or may have had, an effect.
+    effective: bool,
+}
+
+/// The requested deletions by machine. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedDeletions {
-    reasons: Arc<Mutex<BTreeMap<Key, (String, String)>>>,
+    deletions: Arc<Mutex<BTreeMap<Key, Deletion>>>,
     /// When this process became the leader.
     since: Timestamp,
 }
@@ -27,7 +40,7 @@ impl RequestedDeletions {
     /// Of a process that becomes the leader `since`.
     pub(crate) fn new(since: Timestamp) -> Self {
         Self {
-            reasons: Arc::default(),
+            deletions: Arc::default(),
             since,
         }
     }
@@ -35,25 +48,33 @@ impl RequestedDeletions {
     /// This process requests the deletion of the machine with this uid. The reason is known before the answer, because
     /// the watch may be faster. A repeated request keeps the first reason.
     pub(crate) fn request(&self, machine: Key, uid: String, reason: String) -> DeletionRequest<'_> {
-        let mut reasons = self.lock();
-        let is_first = reasons.get(&machine).is_none_or(|(known, _)| *known != uid);
-        if is_first {
-            reasons.insert(machine.clone(), (uid, reason));
+        let mut deletions = self.lock();
+        match deletions.get_mut(&machine).filter(|known| known.uid == uid) {
+            Some(known) => known.open += 1,
+            None => {
+                let deletion = Deletion {
+                    uid: uid.clone(),
+                    reason,
+                    open: 1,
+                    effective: false,
+                };
+                deletions.insert(machine.clone(), deletion);
+            }
         }
         DeletionRequest {
             deletions: self,
             machine,
-            is_first,
+            uid,
         }
     }
 
     /// Why this process requested the deletion, or that an earlier leader may have; `None`: neither is the case.
     pub(crate) fn reason(&self, machine: &Machine) -> Option<String> {
         let known = self.lock();
-        if let Some((uid, reason)) = known.get(&Key::of(machine))
-            && machine.uid().as_ref() == Some(uid)
+        if let Some(deletion) = known.get(&Key::of(machine))
+            && machine.uid().as_ref() == Some(&deletion.uid)
         {
-            return Some(reason.clone());
+            return Some(deletion.reason.clone());
         }
         // The deletion timestamp is truncated to seconds.
         let deleted = machine.metadata.deletion_timestamp.as_ref()?.0;
@@ -65,8 +86,8 @@ impl RequestedDeletions {
         self.lock().remove(machine);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, (String, String)>> {
-        self.reasons.lock()
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Deletion>> {
+        self.deletions.lock()
     }
 }
 
@@ -75,15 +96,20 @@ impl RequestedDeletions {
 pub(crate) struct DeletionRequest<'a> {
     deletions: &'a RequestedDeletions,
     machine: Key,
-    /// Whether this process has not requested it before.
-    is_first: bool,
+    uid: String,
 }
 
 impl DeletionRequest<'_> {
-    /// Forgets the request if it certainly had no effect: a later deletion has another cause.
+    /// Forgets the reason if this and all other requests certainly had no effect: a later deletion has another cause.
     pub(crate) fn answered(self, error: Option<&kube::Error>) {
-        if self.is_first && error.is_some_and(|error| !has_unknown_outcome(error)) {
-            self.deletions.forget(&self.machine);
+        let mut deletions = self.deletions.lock();
+        let Some(known) = deletions.get_mut(&self.machine).filter(|known| known.uid == self.uid) else {
+            return;
+        };
+        known.open = known.open.saturating_sub(1);
+        known.effective |= error.is_none_or(has_unknown_outcome);
+        if known.open == 0 && !known.effective {
+            deletions.remove(&self.machine);
         }
     }
 }
@@ -129,6 +155,18 @@ mod tests {
         request("scale-down").answered(None);
         request("rollout").answered(Some(&error(409)));
         assert_eq!(deletions.reason(&machine).as_deref(), Some("scale-down"));
+    }
+
+    #[test]
+    fn two_requests_at_once_keep_the_reason_until_both_are_refused() {
+        let deletions = RequestedDeletions::new(Timestamp::UNIX_EPOCH);
+        let machine = machine();
+        let request = || deletions.request(Key::of(&machine), "first".to_owned(), "rollout".to_owned());
+        let (one, other) = (request(), request());
+        one.answered(Some(&error(409)));
+        assert_eq!(deletions.reason(&machine).as_deref(), Some("rollout"));
+        other.answered(Some(&error(409)));
+        assert_eq!(deletions.reason(&machine), None);
     }
 
     #[rstest]

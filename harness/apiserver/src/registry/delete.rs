@@ -55,8 +55,8 @@ impl Registry {
         }
     }
 
-    /// Deletes an object because its namespace or definition is deleted. An object that cannot be converted stays, as
-    /// upstream: its webhook may need this server, which must not fail because of it.
+    /// Deletes an object because its namespace or definition is deleted. An object that cannot be converted stays
+    /// until the deletion is repeated: its webhook may need this server, which must not fail because of it.
     ///
     /// # Errors
     /// Those of [`Registry::delete`], except 404 and a failed conversion.
@@ -84,7 +84,12 @@ impl Registry {
             return self.end_definition(entry, &current, options.dry_run);
         }
         match self.plan(resource, &old, options) {
-            Plan::Nothing => Ok(Some(kept(current))),
+            Plan::Nothing => {
+                if !options.dry_run {
+                    self.continue_deletion(resource, &current.key.name)?;
+                }
+                Ok(Some(kept(current)))
+            }
             Plan::Keep(new) => match self.replace(entry, &current, new, options.dry_run, Vec::new())? {
                 Attempt::Done(written) => {
                     if namespaces::is_namespace(resource) && !options.dry_run {
@@ -103,6 +108,16 @@ impl Registry {
                 Ok(last.map(|last| removal(resource, last)))
             }
         }
+    }
+
+    /// Deletes what an earlier deletion of a namespace or a definition left, because it could not be converted.
+    fn continue_deletion(&self, resource: &Resource, name: &str) -> Result<(), ApiError> {
+        if namespaces::is_namespace(resource) {
+            self.empty_namespace(name)?;
+        } else if definitions::is_definition(resource) {
+            self.delete_objects_of(name)?;
+        }
+        Ok(())
     }
 
     /// Marks an object that is removed immediately; `None` after a concurrent write.

@@ -50,7 +50,7 @@ fn point(number: u32, at: u64, actor: &str, verb: Verb, summary: &str, cause: Op
     }
 }
 
-/// The VM's actor stands before its parent's.
+/// The VM's actor stands before its parent's, and the leader is killed before its Lease ends.
 pub(super) fn record() -> RunRecord {
     RunRecord {
         version: VERSION,
@@ -88,12 +88,16 @@ pub(super) fn record() -> RunRecord {
         actors: vec![
             actor("vm/vm-1", ActorKind::Vm, Some("machine/m-1")),
             actor("machine/m-1", ActorKind::Machine, None),
+            actor("process/mcm", ActorKind::Process, None),
         ],
         spans: vec![
             span("machine/m-1", 1_000_000, Some(4_000_000), "Pending", SpanClass::Phase),
             span("machine/m-1", 4_000_000, None, "Running", SpanClass::Phase),
             span("vm/vm-1", 2_000_000, Some(2_000_000), "Pending", SpanClass::Vm),
             span("vm/vm-1", 2_000_000, None, "Running", SpanClass::Vm),
+            span("process/mcm", 0, Some(5_000_000), "running", SpanClass::Process),
+            span("process/mcm", 0, Some(8_000_000), "leader", SpanClass::Leader),
+            span("process/mcm", 5_000_000, None, "down", SpanClass::Process),
         ],
         points: vec![
             point(1, 1_000_000, "machine/m-1", Verb::Write, "Machine m-1 is created", None),

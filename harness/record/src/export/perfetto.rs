@@ -8,7 +8,7 @@ use super::track_event::{
     CounterDescriptor, DebugAnnotation, EventType, Trace, TracePacket, TrackDescriptor, TrackEvent,
 };
 use super::word;
-use crate::{ActorKind, Micros, Point, RunRecord, Span};
+use crate::{ActorKind, Micros, Point, RunRecord, Span, SpanClass};
 
 /// All events of a trace are of one sequence.
 const SEQUENCE: u32 = 1;
@@ -20,7 +20,7 @@ pub fn perfetto(record: &RunRecord) -> Vec<u8> {
     tracks.add_actors(record);
     let mut events = Vec::new();
     for span in &record.spans {
-        if let Some(track) = tracks.of_actor(&span.actor) {
+        if let Some(track) = tracks.of_span(span) {
             events.extend(slice(record, span, track));
         }
     }
@@ -71,6 +71,8 @@ struct Tracks {
     kinds: BTreeMap<ActorKind, u64>,
     charts: BTreeMap<String, u64>,
     actors: BTreeMap<String, u64>,
+    /// The tracks of each actor's states, by their class.
+    classes: BTreeMap<String, BTreeMap<SpanClass, u64>>,
 }
 
 impl Tracks {
@@ -123,6 +125,23 @@ impl Tracks {
             }
         };
         self.add(name, Some(parent), true)
+    }
+
+    /// The track of a state. The slices of a track must nest, so the states of a second class, such as the leadership of a
+    /// process, have their own one below that of the actor.
+    fn of_span(&mut self, span: &Span) -> Option<u64> {
+        let actor = self.of_actor(&span.actor)?;
+        let known = self.classes.entry(span.actor.clone()).or_default();
+        if let Some(track) = known.get(&span.class) {
+            return Some(*track);
+        }
+        let is_first = known.is_empty();
+        let track = match is_first {
+            true => actor,
+            false => self.add(&word(&span.class), Some(actor), false),
+        };
+        self.classes.entry(span.actor.clone()).or_default().insert(span.class, track);
+        Some(track)
     }
 
     fn of_actor(&self, id: &str) -> Option<u64> {
@@ -247,6 +266,15 @@ mod tests {
         assert_eq!(letters(&trace, "m-1"), "(.)(.)");
         assert_eq!(letters(&trace, "vm-1"), ".(.)");
         assert_eq!(letters(&trace, "machines Running"), "##");
+    }
+
+    /// A leader that is killed loses its Lease later, so these states do not nest.
+    #[test]
+    fn states_of_two_classes_have_two_tracks() {
+        let trace = trace();
+        assert_eq!(letters(&trace, "mcm"), "()()");
+        assert_eq!(letters(&trace, "leader"), "()");
+        assert!(descriptors(&trace).contains(&("leader".to_owned(), Some("mcm".to_owned()))));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::{RunRecord, Span, SpanClass};
 const MOST_ROWS: usize = 200;
 /// The maximum number of failed runs with a timeline.
 const MOST_TIMELINES: usize = 5;
+/// The maximum length of a reason, a command or a name, in characters.
+const MOST_CHARACTERS: usize = 2_000;
 /// The maximum number of states in a timeline.
 const MOST_SPANS: usize = 20;
 
@@ -84,7 +86,7 @@ fn details(run: &SummaryRow<'_>) -> String {
         run.seed
     );
     let _ = writeln!(text, "{}\n", cell(run.failure.unwrap_or_default()));
-    let _ = writeln!(text, "```\n{}\n```", run.replay.replace("```", "'''"));
+    let _ = writeln!(text, "```\n{}\n```", shortened(run.replay).replace("```", "'''"));
     if let Some(record) = run.record {
         text.push_str(&timeline(record));
     }
@@ -97,7 +99,7 @@ fn timeline(record: &RunRecord) -> String {
     if spans.is_empty() {
         return String::new();
     }
-    let mut text = String::from("\n```mermaid\ngantt\n  dateFormat x\n  axisFormat %H:%M:%S\n");
+    let mut text = String::from("\n```mermaid\ngantt\n  dateFormat x\n  axisFormat %M:%S\n");
     let mut section = "";
     for span in spans {
         if section != span.actor {
@@ -133,15 +135,23 @@ fn main_spans(record: &RunRecord) -> Vec<&Span> {
     spans
 }
 
-/// Text that cannot end a cell, a heading or a paragraph, and contains no HTML.
+/// Text that cannot end a cell, a heading or a paragraph, contains no HTML and is not longer than [`MOST_CHARACTERS`].
 fn cell(text: &str) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let one_line = shortened(&one_line);
     let escaped = one_line.replace('&', "&amp;").replace('<', "&lt;");
     ['\\', '|', '`', '*', '_', '[', ']', '#']
         .iter()
         .fold(escaped, |text, character| {
             text.replace(*character, &format!("\\{character}"))
         })
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MOST_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Text without the characters that have a meaning in a Mermaid chart.
@@ -197,10 +207,14 @@ drydock run one_machine --seed 7
 ```mermaid
 gantt
   dateFormat x
-  axisFormat %H:%M:%S
+  axisFormat %M:%S
   section machine/m-1
   Pending : 1000, 4000
   Running : 4000, 9000
+  section process/mcm
+  running : 0, 5000
+  leader : 0, 8000
+  down : 5000, 9000
   section vm/vm-1
   Pending : 2000, 2001
   Running : 2000, 9000
@@ -211,7 +225,13 @@ gantt
 
     #[test]
     fn what_is_left_out_is_said_and_the_text_stays_small() {
-        let runs = vec![run(Some("it failed")); 10_000];
+        let long = "it failed | ".repeat(100_000);
+        let failed = SummaryRow {
+            failure: Some(&long),
+            replay: &long,
+            ..run(None)
+        };
+        let runs = vec![failed; 10_000];
         let text = summary("drydock chaos", &runs);
         assert!(text.contains("9800 more runs are not shown."));
         assert!(text.contains("The details of 9995 more failed runs are not shown."));
