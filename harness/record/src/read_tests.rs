@@ -83,4 +83,7 @@ fn a_reference_to_a_missing_event_is_refused_with_its_field() {
     text["points"] = json!([point(1)]);
     text["points"][0]["cause"] = json!(7);
     assert_eq!(error(&text), "points[0].cause: there is no event 7");
+    text["points"] = json!([point(1), point(2)]);
+    text["points"][0]["previous"] = json!(2);
+    assert_eq!(error(&text), "points[0].previous: event 2 is not an earlier one");
 }

@@ -274,6 +274,15 @@ mod tests {
     }
 
     #[test]
+    fn a_deleted_object_has_no_last_state() {
+        let mut record = record();
+        record.points[2].verb = Verb::Delete;
+        let mut stepper = Stepper::new(&record);
+        stepper.perform("3");
+        assert_eq!(stepper.perform("o").unwrap(), "Machine default/m-1 is deleted");
+    }
+
+    #[test]
     fn an_unknown_command_is_answered_with_the_commands() {
         assert_eq!(
             answers(&["x", "9", "c"]),

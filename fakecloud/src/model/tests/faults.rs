@@ -391,9 +391,16 @@ fn a_delayed_attachment_takes_effect_later_on_matching_machines() {
     // A detachment before it takes effect cancels it.
     cloud.attach_volume("v3", &machine("slow"), at(10)).unwrap();
     cloud.detach_volume("v3", at(11)).unwrap();
-    // What cannot be attached is refused at once.
+    // What cannot be attached is refused at once, also if only the other attachment is pending.
     let refused = cloud.attach_volume("v2", &machine("slow"), at(11)).unwrap_err();
     assert_eq!(refused.code, Code::FailedPrecondition);
+    let refused = cloud.attach_volume("v1", &machine("fast"), at(11)).unwrap_err();
+    assert!(refused.message.contains("is being attached to VM"), "{}", refused.message);
+    // A volume that is deleted meanwhile and created again is not attached by itself.
+    cloud.create_volume("v5", "local-1", "1Gi", at(10)).unwrap();
+    cloud.attach_volume("v5", &machine("slow"), at(11)).unwrap();
+    cloud.delete_volume("v5", at(12)).unwrap();
+    cloud.create_volume("v5", "local-1", "1Gi", at(12)).unwrap();
     cloud.attach_volume("v4", &machine("slow"), at(12)).unwrap();
     cloud.advance(at(39));
     assert_eq!(attached(&cloud), ["v2"]);
@@ -403,7 +410,7 @@ fn a_delayed_attachment_takes_effect_later_on_matching_machines() {
     assert_eq!(code(cloud.delete_machine(&request("slow"), "", at(41))), Code::Ok);
     cloud.advance(at(42));
     assert_eq!(attached(&cloud), ["v2"]);
-    assert_eq!(cloud.faults().list()[0].hits, 4);
+    assert_eq!(cloud.faults().list()[0].hits, 5);
     let last = cloud.log().after(0).unwrap().last().unwrap();
     assert_eq!(
         (&*last.operation, last.code),
