@@ -88,7 +88,9 @@ impl Late {
     /// The ID of the VM to which a volume will be attached.
     pub(super) fn attaching(&self, volume: &str) -> Option<&str> {
         let mut pending = self.attachments.values();
-        pending.find(|pending| pending.volume == volume).map(|pending| &*pending.vm)
+        pending
+            .find(|pending| pending.volume == volume)
+            .map(|pending| &*pending.vm)
     }
 
     /// Drops the pending attachments of a volume.

@@ -159,7 +159,9 @@ impl Cloud {
             None => {}
         }
         if let Some(other) = self.late.attaching(id).filter(|other| *other != vm.id) {
-            return refused(format!("volume {id} is being attached to VM {other}: detach it there first"));
+            return refused(format!(
+                "volume {id} is being attached to VM {other}: detach it there first"
+            ));
         }
         if !vm.state.is_live() {
             return refused(format!("VM {} is {}", vm.id, vm.state));

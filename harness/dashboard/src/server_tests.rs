@@ -166,5 +166,7 @@ async fn recorded(world: &Shared, mut changed: tokio::sync::watch::Receiver<u64>
             changed.changed().await.unwrap();
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), wait).await.expect(text);
+    tokio::time::timeout(std::time::Duration::from_secs(60), wait)
+        .await
+        .expect(text);
 }

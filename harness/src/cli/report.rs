@@ -108,7 +108,9 @@ impl ReportCommand {
                 .unwrap_or_else(|| beside(&found, self.format.file()));
             if output == found {
                 let output = output.display();
-                return Err(Stop::Usage(format!("--output {output} is the record itself: name another file")));
+                return Err(Stop::Usage(format!(
+                    "--output {output} is the record itself: name another file"
+                )));
             }
             write_file(&output, &self.format.rendered(&record)?)
                 .map_err(|error| Stop::Usage(format!("cannot write {}: {error}", output.display())))?;

@@ -29,12 +29,24 @@ const ROWS: [(&str, &[Panel]); 5] = [
                 "none",
                 &[
                     ("count(mcm_machine_current_status_phase == 1) or vector(0)", "Running"),
-                    ("count(mcm_machine_current_status_phase == 0) or vector(0)", "Pending and others"),
+                    (
+                        "count(mcm_machine_current_status_phase == 0) or vector(0)",
+                        "Pending and others",
+                    ),
                     ("count(mcm_machine_current_status_phase == -1) or vector(0)", "Unknown"),
-                    ("count(mcm_machine_current_status_phase == -2) or vector(0)", "CrashLoopBackOff"),
+                    (
+                        "count(mcm_machine_current_status_phase == -2) or vector(0)",
+                        "CrashLoopBackOff",
+                    ),
                     ("count(mcm_machine_current_status_phase == -3) or vector(0)", "Failed"),
-                    ("count(mcm_machine_current_status_phase == -4) or vector(0)", "Terminating"),
-                    ("count(mcm_machine_current_status_phase == -5) or vector(0)", "Failed and preserved"),
+                    (
+                        "count(mcm_machine_current_status_phase == -4) or vector(0)",
+                        "Terminating",
+                    ),
+                    (
+                        "count(mcm_machine_current_status_phase == -5) or vector(0)",
+                        "Failed and preserved",
+                    ),
                 ],
             ),
             panel(

@@ -395,7 +395,11 @@ fn a_delayed_attachment_takes_effect_later_on_matching_machines() {
     let refused = cloud.attach_volume("v2", &machine("slow"), at(11)).unwrap_err();
     assert_eq!(refused.code, Code::FailedPrecondition);
     let refused = cloud.attach_volume("v1", &machine("fast"), at(11)).unwrap_err();
-    assert!(refused.message.contains("is being attached to VM"), "{}", refused.message);
+    assert!(
+        refused.message.contains("is being attached to VM"),
+        "{}",
+        refused.message
+    );
     // A volume that is deleted meanwhile and created again is not attached by itself.
     cloud.create_volume("v5", "local-1", "1Gi", at(10)).unwrap();
     cloud.attach_volume("v5", &machine("slow"), at(11)).unwrap();

@@ -140,7 +140,10 @@ impl Tracks {
             true => actor,
             false => self.add(&word(&span.class), Some(actor), false),
         };
-        self.classes.entry(span.actor.clone()).or_default().insert(span.class, track);
+        self.classes
+            .entry(span.actor.clone())
+            .or_default()
+            .insert(span.class, track);
         Some(track)
     }
 
