@@ -334,10 +334,15 @@ async fn the_storage_of_a_cluster_attaches_a_volume_after_the_delay_of_a_rule() 
     assert_eq!(tasks.next_due(), Some(delayed));
     let (task, action) = tasks.next(&cloud, delayed).expect("it is due");
     assert_eq!((task, error(Some(action))), (slow.clone(), None));
+    // A failed write is repeated without another call.
+    tasks.done(slow.clone(), false, delayed);
+    let repeated = tasks.next_due().expect("it is repeated");
+    assert_eq!(tasks.next(&cloud, repeated).map(|(task, _)| task), Some(slow.clone()));
     assert_eq!(cloud.step(|cloud, _| cloud.faults().list()[0].hits), 1);
-    // A machine that the rule does not match.
-    tasks.busy.clear();
+    tasks.done(slow.clone(), true, repeated);
     tasks.world.attachments.clear();
+    tasks.review(slow.clone(), repeated);
+    // A machine that the rule does not match.
     let fast = Task::Attach(attachment(&mut tasks.world, "b", false, false));
     tasks.review(fast.clone(), now);
     assert_eq!(tasks.next(&cloud, due).map(|(task, _)| task), Some(fast));
