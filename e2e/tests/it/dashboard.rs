@@ -63,7 +63,7 @@ async fn a_fault_of_the_dashboard_is_seen_in_the_lanes_and_replays_in_sim() {
         "drydock.world.tiles().some((tile) => tile.machine?.state === 'Running' && tile.node?.state === 'Ready')",
     );
     inject(&page, "vm.kill", "m-1", "VMs Kill");
-    // The order, what the cloud did, and what the controllers made of it.
+    // The order, the change in the cloud, and the reaction of the controllers.
     for seen in ["kill the VM of m-1", "running -> stopped", "Ready True -> Unknown"] {
         page.wait(&format!(
             "document.getElementById('list').textContent.includes({seen:?})"

@@ -346,7 +346,7 @@ async fn the_storage_of_a_cluster_attaches_a_volume_after_the_delay_of_a_rule() 
     let fast = Task::Attach(attachment(&mut tasks.world, "b", false, false));
     tasks.review(fast.clone(), now);
     assert_eq!(tasks.next(&cloud, due).map(|(task, _)| task), Some(fast));
-    // A task that is no longer needed is forgotten: a later one is a call of its own.
+    // A task that is no longer needed is forgotten: a later one makes a new call.
     tasks.busy.clear();
     tasks.world.attachments.clear();
     attachment(&mut tasks.world, "a", false, false);

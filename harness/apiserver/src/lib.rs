@@ -24,6 +24,7 @@ pub mod data;
 pub mod discovery;
 pub mod faults;
 mod field_selector;
+mod go;
 pub mod guard;
 mod heavy;
 pub mod http;

@@ -211,7 +211,7 @@ impl Page {
         answer["data"].as_str().expect("a picture").to_owned()
     }
 
-    /// The page as PDF, as it is printed.
+    /// The printed page as PDF.
     ///
     /// # Panics
     /// When the browser makes none.

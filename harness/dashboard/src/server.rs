@@ -193,7 +193,7 @@ impl Server {
     fn get(&self, path: &str, query: &str, headers: &HeaderMap) -> Answer {
         match path {
             "/" => full(StatusCode::OK, "text/html; charset=utf-8", web::live_page().into()),
-            // The page has no icon; browsers ask for it all the same.
+            // Browsers request an icon although the page declares none.
             "/favicon.ico" => full(StatusCode::NO_CONTENT, "image/x-icon", Bytes::new()),
             "/api/state" => {
                 let world = self.world.lock();
@@ -319,7 +319,7 @@ impl Server {
             Err(error) => return failure(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
         };
         let preview = plan.preview();
-        // A task of its own: a page that is closed drops the request, and the fault must be recorded and ended all the same.
+        // Runs in a separate task, because a closed page drops the request, and the fault must still be recorded and ended.
         let (begun, failed) = oneshot::channel();
         tokio::spawn(async move {
             // The page may be gone.
@@ -395,7 +395,7 @@ async fn read(body: Incoming) -> Result<FaultRequest, Answer> {
         .map_err(|error| failure(StatusCode::BAD_REQUEST, &format!("the request is no fault: {error}")))
 }
 
-/// The value of a field of a query, as it is written.
+/// The undecoded value of a field of a query.
 fn value<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = query.split('&').filter_map(|field| field.split_once('='));
     fields.find_map(|(found, value)| (found == name).then_some(value))

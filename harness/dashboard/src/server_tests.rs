@@ -52,14 +52,7 @@ impl Executor for Steps {
 
 /// A world with the machine `m-1` and its VM.
 fn world(now: jiff::Timestamp) -> Shared {
-    let settings = Settings {
-        stage: StageKind::Embedded,
-        seed: 1,
-        version: "0".to_owned(),
-        command: "drydock up".to_owned(),
-        cloud: scenario::Cloud::default(),
-        without: Vec::new(),
-    };
+    let settings = Settings::new(StageKind::Embedded, 1, "0", "drydock up");
     let mut world = LiveWorld::new(now, settings);
     let machine = json!({ "metadata": { "name": "m-1", "namespace": "default", "uid": "u" } });
     world.observe(now, Seen::Applied(kinds::find("Machine").unwrap(), Box::new(machine)));

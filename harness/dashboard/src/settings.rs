@@ -18,3 +18,17 @@ pub struct Settings {
     /// How the names begin of faults that it cannot have.
     pub without: Vec<&'static str>,
 }
+
+impl Settings {
+    /// Those of a world with the default cloud, in which all faults are possible.
+    pub fn new(stage: StageKind, seed: u64, version: &str, command: &str) -> Self {
+        Self {
+            stage,
+            seed,
+            version: version.to_owned(),
+            command: command.to_owned(),
+            cloud: Cloud::default(),
+            without: Vec::new(),
+        }
+    }
+}

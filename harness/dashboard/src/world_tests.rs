@@ -4,14 +4,7 @@ use super::*;
 use crate::faults::{FaultRequest, decide};
 
 fn world() -> LiveWorld {
-    let settings = Settings {
-        stage: StageKind::Embedded,
-        seed: 1,
-        version: "0".to_owned(),
-        command: "drydock up".to_owned(),
-        cloud: scenario::Cloud::default(),
-        without: Vec::new(),
-    };
+    let settings = Settings::new(StageKind::Embedded, 1, "0", "drydock up");
     LiveWorld::new(at(0), settings)
 }
 

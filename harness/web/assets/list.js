@@ -46,7 +46,7 @@ export function list(state) {
 
   function draw() {
     const { visible } = state;
-    // The list of a session that goes on shows its end, until somebody scrolls back.
+    // While a session continues, the list shows its end until the user scrolls back.
     const atEnd = state.follows && box.scrollTop + box.clientHeight >= inner.offsetHeight - ROW;
     inner.style.height = `${visible.length * ROW}px`;
     if (atEnd) box.scrollTop = box.scrollHeight;

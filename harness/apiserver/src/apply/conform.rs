@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::kind::{Granularity, Kind, Scalar, Structure};
 use super::path::{Element, Position};
+use crate::go;
 use crate::types::paths::Paths;
 
 /// The first hundred violations of a configuration, each with its path, in upstream's words.
@@ -98,42 +99,16 @@ fn mismatch(scalar: Scalar, value: &Value) -> Option<String> {
         | (Scalar::Text, Value::String(_))
         | (Scalar::Bool, Value::Bool(_))
         | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
-        (Scalar::Number, value) => Some(format!("expected numeric (int or float), got {}", go_type(value))),
+        (Scalar::Number, value) => Some(format!("expected numeric (int or float), got {}", go::type_name(value))),
         (Scalar::Text, value) => Some(format!("expected string, got {}", debugged(value))),
         (Scalar::Bool, value) => Some(format!("expected boolean, got {}", shown(value))),
         (Scalar::Any, value) => Some(format!("expected any scalar, got {}", shown(value))),
     }
 }
 
-/// The type of a value in Go.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
 /// A value as Go formats it with `%v`.
 fn shown(value: &Value) -> String {
-    format!("&{{{}}}", plain(value))
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
-        Value::Object(members) => {
-            let members = members.iter().map(|(name, value)| format!("{name}:{}", plain(value)));
-            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
-        }
-        other => other.to_string(),
-    }
+    format!("&{{{}}}", go::text(value))
 }
 
 /// A value as Go formats it with `%#v`.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::go;
 use crate::json;
 use crate::syntax;
 
@@ -143,7 +144,7 @@ fn restore_metadata(original: &Value, converted: &mut Value) -> Result<(), Strin
             Some(other) => {
                 return Err(format!(
                     "invalid metadata.{field} of type {} in converted object",
-                    go_type(other)
+                    go::type_name(other)
                 ));
             }
         }
@@ -160,7 +161,7 @@ fn check_texts(field: &str, texts: &Map<String, Value>) -> Result<(), String> {
     match texts.iter().find(|(_, text)| !text.is_string()) {
         Some((name, other)) => Err(format!(
             "metadata.{field}[{name}] must be a string, but is {} in converted object",
-            go_type(other)
+            go::type_name(other)
         )),
         None => Ok(()),
     }
@@ -168,7 +169,7 @@ fn check_texts(field: &str, texts: &Map<String, Value>) -> Result<(), String> {
 
 /// Checks labels or annotations that a webhook changed.
 fn check_syntax(field: &str, texts: &Map<String, Value>) -> Result<(), String> {
-    // Upstream's path of annotations lacks a letter.
+    // Upstream misspells the path of annotations.
     let path = if field == "labels" {
         "metadata.labels"
     } else {
@@ -192,19 +193,6 @@ fn check_syntax(field: &str, texts: &Map<String, Value>) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The name of a value's type in Go.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 #[cfg(test)]

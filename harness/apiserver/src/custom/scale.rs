@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::go;
 use crate::resource::{Resource, Subresource};
 use crate::status::FieldError;
 
@@ -66,29 +67,7 @@ fn value_at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Stri
     Ok(Some(value))
 }
 
-/// A value as Go prints it.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => {
-            let members = map.iter().map(|(name, value)| format!("{name}:{}", go_text(value)));
-            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
-        }
-        other => other.to_string(),
-    }
-}
-
 fn mismatch(path: &str, value: &Value, wanted: &str) -> String {
-    let (text, type_) = match value {
-        Value::Null => ("<nil>".to_owned(), "<nil>"),
-        Value::Bool(value) => (value.to_string(), "bool"),
-        Value::Number(number) if number.is_f64() => (number.to_string(), "float64"),
-        Value::Number(number) => (number.to_string(), "int64"),
-        Value::String(text) => (text.clone(), "string"),
-        Value::Array(_) => (go_text(value), "[]interface {}"),
-        Value::Object(_) => (go_text(value), "map[string]interface {}"),
-    };
-    format!("{path} accessor error: {text} is of the type {type_}, expected {wanted}")
+    let (text, type_name) = (go::text(value), go::type_name(value));
+    format!("{path} accessor error: {text} is of the type {type_name}, expected {wanted}")
 }

@@ -85,8 +85,8 @@ impl StructuralSchema {
         validate::nulls(&self.root, object)
     }
 
-    /// Validates an object, and unless it lacks parts or has wrong types, evaluates the rules of `x-kubernetes-validations`. Updates tolerate
-    /// invalid values that have not changed, because a schema can become stricter.
+    /// Validates an object, and evaluates the rules of `x-kubernetes-validations` unless a required field is missing or a type
+    /// is wrong. Updates tolerate invalid values that have not changed, because a schema can become stricter.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = validate::validate(&self.root, new, old);
         match self.rules.unchecked(&errors) {

@@ -7,7 +7,7 @@ use rstest::rstest;
 
 use crate::world::{Live, small_world};
 
-/// Sends a request as it is written. Returns the response.
+/// Sends the text of a request unchanged. Returns the response.
 fn raw(live: &Live, request: &str) -> String {
     let address = live.origin().strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();

@@ -168,14 +168,7 @@ impl Live {
             }
             None => (Clock::wall(), Clock::wall().now()),
         };
-        let settings = Settings {
-            stage: StageKind::Embedded,
-            seed: 1,
-            version: "0.1.0".to_owned(),
-            command: "drydock up".to_owned(),
-            cloud: scenario::Cloud::default(),
-            without: Vec::new(),
-        };
+        let settings = Settings::new(StageKind::Embedded, 1, "0.1.0", "drydock up");
         let mut model = LiveWorld::new(began, settings);
         fill(&mut model);
         let world: Shared = Arc::new(Mutex::new(model));

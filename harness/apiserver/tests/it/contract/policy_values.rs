@@ -323,13 +323,7 @@ fn expressions_of_a_policy_are_checked() {
         ] {
             let spec = with(&json!({ "validations": [{ "expression": "true" }] }), change);
             let path = format!("{GROUP}/validatingadmissionpolicies?dryRun=All");
-            let answer = site.quietly("POST", &path, &[], policy("p", spec)).await;
-            // The descriptions of errors in expressions differ between implementations of the language.
-            let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
-            let fields: Vec<String> = causes
-                .map(|cause| format!("{} {}", cause["reason"], cause["field"]))
-                .collect();
-            site.note(&format!("{what}: {} {}", answer.code, fields.join(", ")));
+            site.fields_of_causes(what, &path, policy("p", spec)).await;
         }
     });
 }

@@ -441,6 +441,17 @@ impl Site {
         }
     }
 
+    /// Creates an object, and records the code and the reasons and fields of the causes: the messages about expressions
+    /// differ between implementations of the language.
+    pub async fn fields_of_causes(&self, what: &str, path: &str, body: Value) {
+        let answer = self.quietly("POST", path, &[], body).await;
+        let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
+        let fields: Vec<String> = causes
+            .map(|cause| format!("{} {}", cause["reason"], cause["field"]))
+            .collect();
+        self.note(&format!("{what}: {} {}", answer.code, fields.join(", ")));
+    }
+
     /// Creates a config map with that value.
     pub async fn config_map(&self, name: &str, value: &str) -> TestResponse {
         let map = json!({ "metadata": { "name": name, "labels": { "value": value } }, "data": { "key": value } });

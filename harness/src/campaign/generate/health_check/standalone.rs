@@ -1,4 +1,4 @@
-//! A machine without a set that the check selects: it is marked when it fails, and nobody replaces it.
+//! A machine without a set that the check selects: it is marked when it fails, and no controller replaces it.
 
 use clock::Stream;
 use scenario::Step;

@@ -537,7 +537,7 @@ fn the_next_template_is_recorded_before_the_request_of_the_last_one_is_deleted()
 }
 
 /// A request may be created long after the record of its template: because the machine was preserved, or because the previous
-/// request had a finalizer. Its whole timeout runs all the same.
+/// request had a finalizer. It still gets its whole timeout.
 #[rstest]
 #[case::created_at_once(301, 301, true)]
 #[case::within_the_timeout(299, 299, false)]

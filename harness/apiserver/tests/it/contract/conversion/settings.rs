@@ -111,19 +111,8 @@ fn the_client_of_the_webhook() {
             json!({ "url": "https://example.com", "caBundle": "" }),
         ] {
             let what = config.to_string();
-            let answer = site
-                .quietly(
-                    "POST",
-                    &format!("{DEFINITIONS}?dryRun=All"),
-                    &[],
-                    definition(client(config)),
-                )
-                .await;
-            let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
-            let fields: Vec<String> = causes
-                .map(|cause| format!("{} {}", cause["reason"], cause["field"]))
-                .collect();
-            site.note(&format!("{what}: {} {}", answer.code, fields.join(", ")));
+            let path = format!("{DEFINITIONS}?dryRun=All");
+            site.fields_of_causes(&what, &path, definition(client(config))).await;
         }
     });
 }
