@@ -131,9 +131,9 @@ fn describe(observation: &Observation, before: &WorldState) -> Vec<String> {
         Seen::Request(_) => Vec::new(),
         Seen::Quiet(quiet) => vec![
             match quiet {
-                Quiet::Began => "the quiet end begins: all faults are removed",
-                Quiet::Silent { .. } => "the quiet period begins: no object may be written",
-                Quiet::Over => "the quiet end is over",
+                Quiet::Began => "all faults are removed: the world may settle",
+                Quiet::Silent { .. } => "the time to settle is over: no object may be written any more",
+                Quiet::Over => "no object was written any more: the end",
             }
             .to_owned(),
         ],

@@ -305,6 +305,11 @@ impl DurationExpression {
         }])
     }
 
+    /// Whether it refers to a timeout by name, so that its value depends on the stage.
+    pub fn has_names(&self) -> bool {
+        self.0.iter().any(|term| matches!(term.atom, Atom::Named(_)))
+    }
+
     /// The value on a stage; zero if it would be negative.
     pub fn value(&self, timeouts: &Timeouts) -> Duration {
         let mut plus = Duration::ZERO;

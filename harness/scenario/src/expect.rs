@@ -500,6 +500,18 @@ fn join(f: &mut fmt::Formatter<'_>, list: &[Condition], word: &str) -> fmt::Resu
     Ok(())
 }
 
+impl Expectation {
+    /// The durations in its text.
+    pub fn durations(&self) -> Vec<&DurationExpression> {
+        match &self.holds {
+            Temporal::Eventually(time) | Temporal::Always(time) | Temporal::Never(time) => vec![time],
+            Temporal::ForAtLeast(form) => vec![&form.time, &form.within],
+            Temporal::AtMost(form) => vec![&form.within],
+            Temporal::Throughout => Vec::new(),
+        }
+    }
+}
+
 impl fmt::Display for Expectation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.holds {

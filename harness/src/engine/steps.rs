@@ -6,9 +6,9 @@ use judge::Failure;
 use judge::armed::Armed;
 use judge::evaluate::short;
 use judge::world::WorldState;
-use scenario::Step;
 use scenario::step::deferred_target::DeferredTarget;
 use scenario::step::{CloudRequest, ProcessStep, Request};
+use scenario::{DurationExpression, Step};
 use stage::{Stage, StageError};
 
 use super::action_error::ActionError;
@@ -46,7 +46,8 @@ impl<S: Stage> Engine<'_, S> {
                 self.watch_until(|_| false, Some(deadline)).await
             }
             Request::Expect(expectation) => {
-                self.note(format!("step {}: expect {expectation}", self.step));
+                let values = self.values(&expectation.durations());
+                self.note(format!("step {}: expect {expectation}{values}", self.step));
                 let now = self.clock.now();
                 self.recording
                     .add(|recorder| recorder.expect(now, self.step, expectation));
@@ -60,7 +61,8 @@ impl<S: Stage> Engine<'_, S> {
                     .await
             }
             Request::QuietEnd(quiet) => {
-                self.note(format!("step {}: {}", self.step, step.description()));
+                let values = self.values(&[&quiet.settles]);
+                self.note(format!("step {}: {}{values}", self.step, step.description()));
                 self.quiet_end(quiet).await
             }
             Request::Resolve(target) => Box::pin(self.resolve_and_act(target)).await,
@@ -70,6 +72,17 @@ impl<S: Stage> Engine<'_, S> {
                 Err(StepError::Ended(failure)) => Err(failure),
             },
         }
+    }
+
+    /// The values of durations that refer to timeouts by name: ` (2 * slack = 20s)`.
+    fn values(&self, durations: &[&DurationExpression]) -> String {
+        let named = durations.iter().filter(|duration| duration.has_names());
+        let values = named.map(|duration| format!("{duration} = {}", short(duration.value(self.stage.timeouts()))));
+        let values: Vec<String> = values.collect();
+        if values.is_empty() {
+            return String::new();
+        }
+        format!(" ({})", values.join(", "))
     }
 
     /// Records that a step begins. A deferred step is recorded when its machine is chosen.

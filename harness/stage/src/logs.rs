@@ -4,16 +4,24 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use clock::Clock;
+use jiff::Timestamp;
+use judge::evaluate::{between, short};
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
 /// The maximum size of the kept log. The rest of a longer log is dropped.
 const MOST_BYTES: usize = 8 << 20;
+
+/// The clock of the simulated world, and the time at which it starts.
+static CLOCK: Mutex<Option<(Clock, Timestamp)>> = Mutex::new(None);
 
 static KEPT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
@@ -53,6 +61,23 @@ pub fn reasons() -> BTreeMap<String, u64> {
     REASONS.lock().clone()
 }
 
+/// The virtual time since the start of the world, as in the narrative.
+struct VirtualTime;
+
+impl FormatTime for VirtualTime {
+    fn format_time(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
+        let Some((clock, start)) = CLOCK.lock().clone() else {
+            return Ok(());
+        };
+        write!(writer, "+{:<11}", short(between(start, clock.now())))
+    }
+}
+
+/// From now on the lines of the log have the time of `clock`, from zero.
+pub fn count_from_now(clock: &Clock) {
+    *CLOCK.lock() = Some((clock.clone(), clock.now()));
+}
+
 struct Keeper;
 
 impl Write for Keeper {
@@ -73,7 +98,7 @@ pub fn keep() {
     let filter = EnvFilter::try_from_env("DRYDOCK_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let layer = fmt::layer()
         .with_ansi(false)
-        .without_time()
+        .with_timer(VirtualTime)
         .with_writer(|| Keeper)
         .with_filter(filter.and(filter_fn(::logs::shows_no_payload)));
     let reasons = Reasons.with_filter(filter_fn(is_decision));

@@ -113,7 +113,7 @@ fn left_over(context: &CheckContext, tokens: usize) -> Option<String> {
     for kind in kinds {
         if let Some(object) = context.world.of_kind(kind).find(|object| is_deleting(object)) {
             return Some(format!(
-                "{kind} {} is Terminating since {}, still after the quiet period",
+                "{kind} {} is Terminating since {}, still after the time to settle",
                 name(object),
                 text(object, "/metadata/deletionTimestamp")
             ));
@@ -126,7 +126,7 @@ fn left_over(context: &CheckContext, tokens: usize) -> Option<String> {
         .count();
     (tokens > waiting).then(|| {
         format!(
-            "{tokens} bootstrap tokens are left after the quiet period, but only {waiting} Machines have not joined"
+            "{tokens} bootstrap tokens are left after the time to settle, but only {waiting} Machines have not joined"
         )
     })
 }

@@ -105,7 +105,7 @@ pub static ALL: [Invariant; 25] = [
     },
     Invariant {
         name: "I2",
-        statement: "when a Machine object disappears it has no VM left, and after the quiet period every VM has a Machine",
+        statement: "when a Machine object disappears it has no VM left, and after the time to settle at the end every VM has a Machine",
         coverage: Coverage::Full,
         check: || Box::new(no_leak::NoLeak),
     },
@@ -159,7 +159,7 @@ pub static ALL: [Invariant; 25] = [
     },
     Invariant {
         name: "I11",
-        statement: "no object is written in the quiet period at the end",
+        statement: "no object is written after the time to settle at the end",
         coverage: Coverage::Full,
         check: || Box::new(silence::Silence::default()),
     },

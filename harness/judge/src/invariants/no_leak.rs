@@ -27,7 +27,7 @@ impl Check for NoLeak {
             return None;
         }
         let left = describe(vms_without_machine(context.world));
-        (!left.is_empty()).then(|| format!("after the quiet period these VMs have no Machine: VM {left}"))
+        (!left.is_empty()).then(|| format!("after the time to settle these VMs have no Machine: VM {left}"))
     }
 }
 

@@ -37,14 +37,14 @@ impl Check for Silence {
                     Some(before) => format!("written ({})", difference(before, object, "")?),
                 };
                 return Some(format!(
-                    "{} {} was {change} in the quiet period",
+                    "{} {} was {change} after the time to settle",
                     kind.kind,
                     name(object)
                 ));
             }
             Seen::Deleted(kind, object) if self.silent && is_checked(kind) => {
                 return Some(format!(
-                    "{} {} was removed in the quiet period",
+                    "{} {} was removed after the time to settle",
                     kind.kind,
                     name(object)
                 ));

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Merge, Request, StepDefinition, Targets};
+use super::{Merge, Request, StepDefinition, Targets, change};
 use crate::Problem;
 use crate::kinds::Kinds;
 use crate::names::Reference;
@@ -26,9 +26,19 @@ pub struct Annotate {
     pub annotations: BTreeMap<String, Option<String>>,
 }
 
+/// The annotations as `kubectl annotate` has them: `key=value`, and `key-` for one that is removed.
+pub(super) fn texts(annotations: &BTreeMap<String, Option<String>>) -> String {
+    let text = |(key, value): (&String, &Option<String>)| match value {
+        Some(value) => format!("{key}={}", change::shortened(value)),
+        None => format!("{key}-"),
+    };
+    let all: Vec<String> = annotations.iter().map(text).collect();
+    all.join(", ")
+}
+
 impl StepDefinition for Annotate {
     fn description(&self) -> String {
-        format!("annotate {} {}", self.kind, self.name)
+        format!("annotate {} {}: {}", self.kind, self.name, texts(&self.annotations))
     }
 
     fn is_user_request(&self) -> bool {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kubelet::KubeletAction;
 use super::vm::VmAction;
-use super::{Request as StepRequest, StepDefinition};
+use super::{Request as StepRequest, StepDefinition, annotate};
 use crate::Problem;
 use crate::duration::DurationExpression;
 use crate::kinds::Kinds;
@@ -140,12 +140,7 @@ impl fmt::Display for DeferredTarget {
             UserAction::Kubelet(action) => write!(f, "{} the kubelet of {name}", format!("{action:?}").to_lowercase()),
             UserAction::Vm(action) => write!(f, "{} the VM of {name}", format!("{action:?}").to_lowercase()),
             UserAction::Annotate(annotations) => {
-                let annotation = |(key, value): (&String, &Option<String>)| match value {
-                    Some(value) => format!("{key}={value}"),
-                    None => format!("{key}-"),
-                };
-                let all: Vec<String> = annotations.iter().map(annotation).collect();
-                write!(f, "annotate the machine {name}: {}", all.join(", "))
+                write!(f, "annotate the machine {name}: {}", annotate::texts(annotations))
             }
             UserAction::Delete => write!(f, "delete the machine {name}"),
             UserAction::DeleteNode => write!(f, "delete the node of {name}"),

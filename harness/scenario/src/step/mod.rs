@@ -8,6 +8,7 @@ mod annotate;
 mod api_fault;
 mod apply;
 mod autoscaler;
+mod change;
 mod crash;
 mod create_vm;
 pub mod deferred_target;

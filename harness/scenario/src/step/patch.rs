@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Merge, Request, StepDefinition, Targets};
+use super::{Merge, Request, StepDefinition, Targets, change};
 use crate::Problem;
 use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference};
@@ -32,7 +32,8 @@ pub struct Patch {
 
 impl StepDefinition for Patch {
     fn description(&self) -> String {
-        format!("patch {} {}", self.kind, self.name)
+        let fields = change::fields(&self.kind, &self.merge);
+        format!("patch {} {}: {fields}", self.kind, self.name)
     }
 
     fn is_user_request(&self) -> bool {

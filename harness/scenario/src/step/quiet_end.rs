@@ -16,7 +16,7 @@ pub struct QuietEnd {
 
 impl StepDefinition for QuietEnd {
     fn description(&self) -> String {
-        format!("quiet end, after {}", self.settles)
+        format!("all faults end, and the world settles for at least {}", self.settles)
     }
 
     fn request(&self) -> Request<'_> {

@@ -133,6 +133,14 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span): (u64, 
             &mut rollouts,
         ));
     }
+    let mut restarts = seed.stream("restarts");
+    if restarts.chance(0.2) {
+        user_actions.extend(machine_actions::while_mcm_is_down(
+            failures,
+            (SETTLED, span),
+            &mut restarts,
+        ));
+    }
     let mut singles = seed.stream("singles");
     if singles.chance(0.15) {
         user_actions.extend(standalone::story((SETTLED, span), &mut singles));

@@ -38,7 +38,7 @@ use crate::role::Role;
 use crate::supervised::Supervised;
 use crate::traced::Traced;
 use crate::writes::Writes;
-use crate::{NAMESPACE, StageError, controllers, deploy, names_of_drivers, names_of_mcm, pulses, setup};
+use crate::{NAMESPACE, StageError, controllers, deploy, logs, names_of_drivers, names_of_mcm, pulses, setup};
 
 /// The name of the process that only checks the health of machines.
 const HEALTH_CHECKS: &str = "health-checks";
@@ -135,6 +135,7 @@ struct ControlPlanes {
 impl<'a> Starting<'a> {
     fn new(world: World, job: &'a Job, audit: &'a Audit, writes: Option<&'a Writes>) -> Result<Self, StageError> {
         let World { clock, seed, trace } = world;
+        logs::count_from_now(&clock);
         let timeouts = Timeouts::production();
         if pulses::may_become_stable(job) && !pulses::any_disturbs(&job.plan.scenario.steps) {
             clock.mark_connections_stable();

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use clock::Stream;
 use mcm_api::keys;
+use scenario::builder::mcm;
 use scenario::step::deferred_target::{Request, UserAction};
-use scenario::step::{KubeletAction, VmAction};
+use scenario::step::{KubeletAction, ProcessAction, VmAction};
 use serde_json::json;
 
 use super::{MINUTE, UserActions, deferred};
@@ -91,6 +92,25 @@ pub(super) fn during_rollout(failures: Failures, (from, span): (u64, u64), strea
             // The user does not withdraw the request.
             user_actions.pop();
         }
+    }
+    user_actions
+}
+
+/// A user deletes the Node of a machine while mcm is down. mcm then starts without having observed the deletion: the
+/// check has to request the replacement, or mcm's health timeout.
+pub(super) fn while_mcm_is_down(failures: Failures, (from, span): (u64, u64), stream: &mut Stream) -> UserActions {
+    let at = from + stream.below(span - from);
+    let lasts = 2 + stream.below(4 * MINUTE);
+    let nth = stream.below(8);
+    let on_machine = |user_action: UserAction| deferred("while-down", nth, user_action);
+    let mut user_actions = vec![
+        (at, mcm(ProcessAction::Kill)),
+        (at + 1 + stream.below(lasts - 1), on_machine(UserAction::DeleteNode)),
+        (at + lasts, mcm(ProcessAction::Start)),
+    ];
+    if !failures.permanent || stream.chance(0.5) {
+        let recovers = at + lasts + stream.below(10 * MINUTE);
+        user_actions.push((recovers, on_machine(UserAction::Vm(VmAction::Reboot))));
     }
     user_actions
 }

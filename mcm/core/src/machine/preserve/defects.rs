@@ -21,7 +21,7 @@ pub(super) fn was_drained(pass: &Pass) -> bool {
 pub(super) fn of_every_machine(pass: &Pass) -> Option<Plan> {
     let running = pass.phase() == Some(&Phase::Running);
     let node = pass.view.node.present().filter(|_| running)?;
-    let reason = || Reason::Preservation("a defect is planted".to_owned());
+    let reason = || Reason::Preservation("the machine is not preserved".to_owned());
     let cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
     if defect!(RunningNodesUncordonedEveryPass) && cordoned {
         let patch = NodePatch {
