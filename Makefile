@@ -15,7 +15,7 @@ help:            ## this list
 # BUILT=1 takes the programs as they are: CI builds once, and a build under way holds up every other call of cargo.
 build:           ## all programs: drydock, mcm, fakecloud
 ifndef BUILT
-	@test -e target/debug/drydock || echo 'compiling drydock, mcm, fakecloud and all they depend on: about four minutes on two cores, this once'
+	@test -e target/debug/drydock || echo 'compiling drydock, mcm, fakecloud and all they depend on: about six minutes on two cores, this once'
 	$(CARGO) build --workspace --exclude mcm --exclude fuzz --exclude capi-comparison --bins
 	$(CARGO) build --workspace --exclude e2e --exclude fuzz --exclude capi-comparison --bins
 endif
