@@ -2,7 +2,8 @@
 //! others.
 //!
 //! A schema may accept what a type cannot hold: an annotation that is not a string, a number beyond 32 bits, a value with
-//! more levels than the parser follows. Such fields are left out, and the object carries the [`Problem`]s.
+//! more levels than the parser follows. Such fields are left out, and the object carries the [`Problem`]s. The managed
+//! fields of an object are never decoded.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_path_to_error::{Path, Segment};
+
+use crate::lean::without_managed_fields;
 
 /// The maximum number of fields that are left out of one object.
 const MAX_PROBLEMS: usize = 16;
@@ -132,7 +135,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Decoded<K> {
     /// If the text is not JSON, or has no usable metadata. Works with `serde_json` only.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        decode(text.get()).map_err(D::Error::custom)
+        decode(&without_managed_fields(text.get())).map_err(D::Error::custom)
     }
 }
 

@@ -7,6 +7,7 @@ pub mod election;
 pub mod error;
 pub mod events;
 pub mod kube_config;
+pub mod lean;
 pub mod ownership;
 pub mod reach;
 pub mod selector;

@@ -293,7 +293,8 @@ impl<K: Indexed> Cache<K> {
         self.store(object, |_, _| ())
     }
 
-    fn store(&self, object: K, note: impl FnOnce(&mut Unconfirmed<K>, u64)) -> Arc<K> {
+    fn store(&self, mut object: K, note: impl FnOnce(&mut Unconfirmed<K>, u64)) -> Arc<K> {
+        object.meta_mut().managed_fields = None;
         let object = Arc::new(object);
         let mut state = self.lock();
         if state.accepts(&object) {

@@ -4,11 +4,12 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
 use kube::api::{PostParams, Preconditions};
-use kube::{Api, ResourceExt};
 use mcm_core::machine::{BootstrapToken, TokenOwner};
 
 use super::{ActionExecutor, delete, refused};
+use crate::cluster::LeanApi;
 use crate::error::{is_already_exists, is_conflict};
 
 const TOKEN_NAMESPACE: &str = "kube-system";
@@ -31,7 +32,7 @@ impl ActionExecutor {
 
     /// Returns the secret part of the token, from a new Secret or from the existing one.
     pub(super) async fn ensure_token(&self, token: &BootstrapToken) -> kube::Result<String> {
-        let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
+        let api: LeanApi<Secret> = LeanApi::namespaced(self.target()?, TOKEN_NAMESPACE);
         let name = token.owner.secret_name();
         let generated = self.tokens.lock().text(TOKEN_LENGTH, TOKEN_ALPHABET);
         let new = token_secret(&name, token, &generated);
@@ -49,7 +50,7 @@ impl ActionExecutor {
         self.create_token(&api, &new).await.map(|()| generated)
     }
 
-    async fn create_token(&self, api: &Api<Secret>, new: &Secret) -> kube::Result<()> {
+    async fn create_token(&self, api: &LeanApi<Secret>, new: &Secret) -> kube::Result<()> {
         let created = api.create(&PostParams::default(), new).await?;
         let version = Preconditions {
             uid: created.uid(),
@@ -61,7 +62,7 @@ impl ActionExecutor {
 
     /// Deletes the Secret of that machine's token, if it has one.
     pub(super) async fn delete_token(&self, owner: &TokenOwner) -> kube::Result<()> {
-        let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
+        let api: LeanApi<Secret> = LeanApi::namespaced(self.target()?, TOKEN_NAMESPACE);
         let name = owner.secret_name();
         let created = self.created_tokens.lock().get(&name).cloned();
         if let Some(version) = created {

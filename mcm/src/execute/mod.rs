@@ -22,7 +22,7 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Status;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use mcm_api::{Machine, MachineStatus, keys};
 use mcm_core::machine::{Action, Answer, CallKind, Claimed, View};
 use mcm_core::merge::merge_patch;
@@ -36,7 +36,7 @@ pub(crate) use self::remediation_requests::{RemediationRequests, Resources};
 pub(crate) use self::steps::{Ended, Owner};
 use crate::Metrics;
 use crate::cache::{Cache, Indexed, Key};
-use crate::cluster::EventRecorder;
+use crate::cluster::{EventRecorder, LeanApi};
 use crate::error::{is_conflict, is_not_found};
 use crate::memory::Guard;
 use crate::view::ClusterState;
@@ -112,7 +112,7 @@ impl ActionExecutor {
             Action::DeleteBootstrapToken(owner) => self.delete_token(owner).await?,
             Action::PatchNode { .. } => self.patch_decided_node(action, view).await?,
             Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
-                let known = self.known_node(&Api::all(self.target()?), node).await?;
+                let known = self.known_node(&LeanApi::all(self.target()?), node).await?;
                 self.patch_node(action, &known, &name).await?;
             }
             Action::SetPreservedCondition {
@@ -148,7 +148,7 @@ impl ActionExecutor {
                 grace,
             } => self.delete_pod(namespace, name, uid, *grace).await?,
             Action::DeleteVolumeAttachment(attachment) => {
-                let api: Api<VolumeAttachment> = Api::all(self.target()?);
+                let api: LeanApi<VolumeAttachment> = LeanApi::all(self.target()?);
                 delete(&api, attachment, Preconditions::default(), None).await?;
             }
             Action::RecordEvent { type_, reason, message } => {
@@ -191,8 +191,8 @@ impl ActionExecutor {
         Ok(())
     }
 
-    fn machines(&self) -> Api<Machine> {
-        Api::namespaced(self.control.clone(), &self.state.namespace)
+    fn machines(&self) -> LeanApi<Machine> {
+        LeanApi::namespaced(self.control.clone(), &self.state.namespace)
     }
 
     /// The client of the target cluster.
@@ -227,7 +227,7 @@ impl ActionExecutor {
     /// Stores the object that a write returned; after a conflict, the server's current version.
     pub(crate) async fn store_result<K>(
         &self,
-        api: &Api<K>,
+        api: &LeanApi<K>,
         name: &str,
         cache: &Cache<K>,
         written: kube::Result<K>,
@@ -255,7 +255,7 @@ fn is_removed(metadata: &ObjectMeta) -> bool {
 }
 
 /// Deletes an object; succeeds if it is absent.
-async fn delete<K>(api: &Api<K>, name: &str, preconditions: Preconditions, grace: Option<u32>) -> kube::Result<()>
+async fn delete<K>(api: &LeanApi<K>, name: &str, preconditions: Preconditions, grace: Option<u32>) -> kube::Result<()>
 where
     K: Clone + std::fmt::Debug + DeserializeOwned,
 {

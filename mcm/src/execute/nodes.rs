@@ -6,14 +6,15 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::{Api, ResourceExt};
 use mcm_api::NodeName;
 use mcm_core::machine::{Action, NodeView, NodeWrite, View};
 use serde_json::json;
 
 use super::{ActionExecutor, is_removed, outdated, refused};
 use crate::cache::Key;
+use crate::cluster::LeanApi;
 
 impl ActionExecutor {
     /// Patches the Node. If taints are replaced as a whole, or a user's annotation is removed, a newer version than the
@@ -38,7 +39,7 @@ impl ActionExecutor {
         let Some(patch) = action.node_patch(node, machine) else {
             return Ok(None);
         };
-        let api: Api<Node> = Api::all(self.target()?);
+        let api: LeanApi<Node> = LeanApi::all(self.target()?);
         let name = node.name_any();
         let patch = match patch {
             NodeWrite::OfVersion(patch) => Patch::Merge(patch),
@@ -51,7 +52,7 @@ impl ActionExecutor {
     /// Confirms with the API server that the machine's Node is not Ready, before its VM is stopped: the cache may be late.
     /// Fails with a conflict if the Node is Ready.
     pub(super) async fn confirm_unready(&self, view: &View) -> kube::Result<()> {
-        let api: Api<Node> = Api::all(self.target()?);
+        let api: LeanApi<Node> = LeanApi::all(self.target()?);
         let known = view.node.present().ok_or_else(|| refused("the node is unknown"))?;
         let node = api.get(&known.name_any()).await?;
         let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -72,7 +73,7 @@ impl ActionExecutor {
 
     /// Sets the condition Terminating; keeps its previous reason and message.
     pub(super) async fn set_terminating(&self, node: &NodeName, reason: &str, message: &str) -> kube::Result<()> {
-        let api: Api<Node> = Api::all(self.target()?);
+        let api: LeanApi<Node> = LeanApi::all(self.target()?);
         let known = self.known_node(&api, node).await?;
         let conditions = known.status.as_ref().and_then(|status| status.conditions.as_ref());
         let present = conditions
@@ -107,7 +108,7 @@ impl ActionExecutor {
         reason: &str,
         message: &str,
     ) -> kube::Result<()> {
-        let api: Api<Node> = Api::all(self.target()?);
+        let api: LeanApi<Node> = LeanApi::all(self.target()?);
         let now = Time(self.clock.now());
         let value = if status { "True" } else { "False" };
         let known = self
@@ -143,7 +144,7 @@ impl ActionExecutor {
         node: &NodeName,
         capacity: &BTreeMap<String, Option<Quantity>>,
     ) -> kube::Result<()> {
-        let api: Api<Node> = Api::all(self.target()?);
+        let api: LeanApi<Node> = LeanApi::all(self.target()?);
         let patch = json!({ "status": { "capacity": capacity } });
         let written = api
             .patch_status(node, &PatchParams::default(), &Patch::Merge(patch))
@@ -152,7 +153,7 @@ impl ActionExecutor {
     }
 
     pub(super) async fn delete_node(&self, node: &NodeName) -> kube::Result<()> {
-        let api: Api<Node> = Api::all(self.target()?);
+        let api: LeanApi<Node> = LeanApi::all(self.target()?);
         let known = self.known_node(&api, node).await?;
         let preconditions = Preconditions {
             uid: known.uid(),
@@ -165,7 +166,6 @@ impl ActionExecutor {
         let leaving = api
             .delete(node, &parameters)
             .await?
-            .left()
             .filter(|node| !is_removed(&node.metadata));
         if let Some(target) = &self.state.target {
             match leaving {
@@ -178,7 +178,7 @@ impl ActionExecutor {
     }
 
     /// The cached Node, or else the Node from the API server.
-    pub(super) async fn known_node(&self, api: &Api<Node>, name: &str) -> kube::Result<Arc<Node>> {
+    pub(super) async fn known_node(&self, api: &LeanApi<Node>, name: &str) -> kube::Result<Arc<Node>> {
         let known = self
             .state
             .target
@@ -190,7 +190,12 @@ impl ActionExecutor {
         }
     }
 
-    async fn store_node(&self, api: &Api<Node>, name: &str, written: kube::Result<Node>) -> kube::Result<Arc<Node>> {
+    async fn store_node(
+        &self,
+        api: &LeanApi<Node>,
+        name: &str,
+        written: kube::Result<Node>,
+    ) -> kube::Result<Arc<Node>> {
         match &self.state.target {
             Some(target) => self.store_result(api, name, &target.nodes, written).await,
             None => written.map(Arc::new),

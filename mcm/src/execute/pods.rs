@@ -7,6 +7,7 @@ use mcm_api::NodeName;
 use serde_json::json;
 
 use super::{ActionExecutor, delete};
+use crate::cluster::LeanApi;
 use crate::error::{is_conflict, is_not_found};
 
 impl ActionExecutor {
@@ -33,7 +34,7 @@ impl ActionExecutor {
         uid: &str,
         grace: Option<u32>,
     ) -> kube::Result<()> {
-        let api: Api<Pod> = Api::namespaced(self.target()?, namespace);
+        let api: LeanApi<Pod> = LeanApi::namespaced(self.target()?, namespace);
         let preconditions = Preconditions {
             uid: Some(uid.to_owned()),
             resource_version: None,

@@ -4,14 +4,15 @@
 
 mod defects;
 
+use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
 use mcm_core::ownership::{controller, is_controlled_by};
 use mcm_core::preservation::{Claim, Gate, Ledger};
 use serde_json::Value;
 
 use super::{ActionExecutor, refused};
+use crate::cluster::LeanApi;
 use crate::error::{is_conflict, is_not_found};
 
 /// How often a change is decided again after a conflict.
@@ -97,7 +98,7 @@ impl ActionExecutor {
         let Some(reference) = controller(&machine.metadata) else {
             return Ok(None);
         };
-        let sets: Api<MachineSet> = Api::namespaced(self.control.clone(), &self.state.namespace);
+        let sets: LeanApi<MachineSet> = LeanApi::namespaced(self.control.clone(), &self.state.namespace);
         let set = sets.get_opt(&reference.name).await?;
         let Some(set) = set.filter(|set| is_controlled_by(&machine.metadata, &set.metadata)) else {
             return Ok(None);
@@ -106,7 +107,7 @@ impl ActionExecutor {
         let Some(reference) = controller(&set.metadata) else {
             return Ok(Some(Owner::Set(Box::new(set))));
         };
-        let deployments: Api<MachineDeployment> = Api::namespaced(self.control.clone(), &self.state.namespace);
+        let deployments: LeanApi<MachineDeployment> = LeanApi::namespaced(self.control.clone(), &self.state.namespace);
         let deployment = deployments.get_opt(&reference.name).await?;
         let owner = deployment.filter(|deployment| is_controlled_by(&set.metadata, &deployment.metadata));
         Ok(owner.map(|deployment| {
@@ -120,7 +121,7 @@ impl ActionExecutor {
         let ignore_absent = |error: kube::Error| if is_not_found(&error) { Ok(()) } else { Err(error) };
         match owner {
             Owner::Deployment(one) => {
-                let api: Api<MachineDeployment> = Api::namespaced(self.control.clone(), &self.state.namespace);
+                let api: LeanApi<MachineDeployment> = LeanApi::namespaced(self.control.clone(), &self.state.namespace);
                 let written = api.patch_status(&one.name_any(), &parameters, &patch).await;
                 self.store_result(&api, &one.name_any(), &self.state.deployments, written)
                     .await
@@ -128,7 +129,7 @@ impl ActionExecutor {
                     .or_else(ignore_absent)
             }
             Owner::Set(one) => {
-                let api: Api<MachineSet> = Api::namespaced(self.control.clone(), &self.state.namespace);
+                let api: LeanApi<MachineSet> = LeanApi::namespaced(self.control.clone(), &self.state.namespace);
                 let written = api.patch_status(&one.name_any(), &parameters, &patch).await;
                 self.store_result(&api, &one.name_any(), &self.state.sets, written)
                     .await

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
-use kube::{Api, Resource, ResourceExt};
+use kube::{Resource, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet};
 use mcm_core::event::EventType;
 use mcm_core::ownership::controller;
@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::ActionExecutor;
 use crate::cache::{Cache, Indexed, Key};
+use crate::cluster::LeanApi;
 use crate::error::{brief, has_unknown_outcome, is_already_exists, is_conflict, is_not_found};
 use crate::memory::{MachineNames, Trouble};
 use crate::view::{Trigger, Work};
@@ -302,11 +303,11 @@ impl ActionExecutor {
         }
     }
 
-    fn namespaced<K>(&self) -> Api<K>
+    fn namespaced<K>(&self) -> LeanApi<K>
     where
         K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
     {
-        Api::namespaced(self.control.clone(), &self.state.namespace)
+        LeanApi::namespaced(self.control.clone(), &self.state.namespace)
     }
 
     async fn patch(&self, kind: Kind, name: &str, patch: Value, status: bool) -> kube::Result<()> {
@@ -329,13 +330,20 @@ impl ActionExecutor {
                 let (Some(client), Some(target)) = (&self.target, &state.target) else {
                     return Ok(());
                 };
-                let api: Api<Node> = Api::all(client.clone());
+                let api: LeanApi<Node> = LeanApi::all(client.clone());
                 self.write(&api, &target.nodes, name, patch, status).await
             }
         }
     }
 
-    async fn write<K>(&self, api: &Api<K>, cache: &Cache<K>, name: &str, patch: Value, status: bool) -> kube::Result<()>
+    async fn write<K>(
+        &self,
+        api: &LeanApi<K>,
+        cache: &Cache<K>,
+        name: &str,
+        patch: Value,
+        status: bool,
+    ) -> kube::Result<()>
     where
         K: Indexed + Clone + std::fmt::Debug + DeserializeOwned,
     {
@@ -365,7 +373,7 @@ impl ActionExecutor {
 
     async fn remove<K>(
         &self,
-        api: &Api<K>,
+        api: &LeanApi<K>,
         cache: &Cache<K>,
         name: &str,
         preconditions: Preconditions,
@@ -379,7 +387,7 @@ impl ActionExecutor {
         };
         let known = cache.get(&Key::new(&self.state.namespace, name));
         match api.delete(name, &parameters).await {
-            Ok(answer) => match answer.left() {
+            Ok(answer) => match answer {
                 Some(leaving) => drop(self.wrote(cache, leaving)),
                 None => {
                     if let Some(known) = known {
@@ -519,7 +527,7 @@ fn failure_event(owner: Owner<'_>, act: &Act) -> Option<(&'static str, String)> 
 }
 
 /// Fails with a conflict unless the object on the API server is unchanged and is not being deleted.
-async fn check_unchanged<K>(api: &Api<K>, cache: &Cache<K>, object: &K) -> kube::Result<()>
+async fn check_unchanged<K>(api: &LeanApi<K>, cache: &Cache<K>, object: &K) -> kube::Result<()>
 where
     K: Indexed + Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use kube::Api;
 use kube::api::{Patch, PatchParams};
 use mcm_api::health_check::MachineHealthCheckStatus;
 use mcm_api::{Machine, MachineHealthCheck, MachineStatus};
@@ -16,6 +15,7 @@ use serde_json::json;
 
 use super::{Controllers, Outcome};
 use crate::cache::Key;
+use crate::cluster::LeanApi;
 use crate::error::{brief, is_conflict, is_not_found};
 use crate::execute::RemediationRequests;
 use crate::memory::Trouble;
@@ -342,7 +342,7 @@ impl Controllers {
             "status": change,
         });
         let state = &self.executor.state;
-        let api: Api<MachineHealthCheck> = Api::namespaced(self.executor.control.clone(), &state.namespace);
+        let api: LeanApi<MachineHealthCheck> = LeanApi::namespaced(self.executor.control.clone(), &state.namespace);
         let name = check.metadata.name.clone().unwrap_or_default();
         let written = api
             .patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))

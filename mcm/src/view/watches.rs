@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, Resource};
 use runtime::decode::Decoded;
 use runtime::error::brief_watch;
 use serde::de::DeserializeOwned;
@@ -179,7 +179,7 @@ where
             if let Some(connection) = connection.as_ref().filter(|_| !matches!(event, watcher::Event::Init)) {
                 connection.watch_delivered(&K::kind(&()));
             }
-            let changes = cache.apply(event.modify(|object| object.managed_fields_mut().clear()));
+            let changes = cache.apply(event);
             let damaged = cache.take_newly_damaged();
             for key in &damaged {
                 let damage = cache.damage(key).map(|damage| damage.problems.to_string());
