@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 const VMS: u64 = 10_000;
-const CALLERS: usize = 64;
+const CLIENTS: usize = 64;
 const STARTS: usize = 20;
 /// Timeout of a start.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -96,10 +96,10 @@ fn request(index: u64) -> MachineRequest {
 /// Creates or deletes all VMs; returns the duration of each call.
 async fn calls(address: &str, create: bool) -> Result<Vec<Duration>> {
     let next = Arc::new(AtomicU64::new(0));
-    let mut callers = JoinSet::new();
-    for _ in 0..CALLERS {
+    let mut clients = JoinSet::new();
+    for _ in 0..CLIENTS {
         let (driver, next) = (GrpcDriver::connect(address)?, Arc::clone(&next));
-        callers.spawn(async move {
+        clients.spawn(async move {
             let mut took = Vec::new();
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
@@ -117,7 +117,7 @@ async fn calls(address: &str, create: bool) -> Result<Vec<Duration>> {
         });
     }
     let mut all = Vec::new();
-    while let Some(took) = callers.join_next().await {
+    while let Some(took) = clients.join_next().await {
         all.extend(took??);
     }
     Ok(all)

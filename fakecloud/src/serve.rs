@@ -30,7 +30,7 @@ use crate::metrics::{Counted, Metrics};
 use crate::probes::{self, Readiness};
 use crate::proto::cloud_server::CloudServer;
 use crate::registration::RegisterOptions;
-use crate::rpc::caller::CallerLayer;
+use crate::rpc::client::ClientLayer;
 use crate::rpc::settled::SettledLayer;
 use crate::{Config, ControlService, DESCRIPTOR, Delay, DuplicateCreates, FakeDriver, Fakecloud};
 
@@ -334,7 +334,7 @@ async fn answer(
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
         .concurrency_limit_per_connection(CONCURRENCY)
         .max_concurrent_streams(Some(CONCURRENCY as u32))
-        .layer(CallerLayer)
+        .layer(ClientLayer)
         .layer(SettledLayer(cloud.clone()))
         .add_optional_service(driver.map(DriverService::into_server))
         .add_optional_service(control.then(|| cloud.control_server()))

@@ -270,8 +270,8 @@ async fn driver(options: &Options, seed: &Seed) -> anyhow::Result<(Arc<dyn Drive
     if options.driver.is_empty() && options.driver_listen.is_none() {
         // Health checks call no driver.
         let mut sessions = seed.stream("driver sessions");
-        let nobody = Registry::new(move || sessions.text(SESSION_LENGTH, SESSION_ALPHABET));
-        return Ok((Arc::new(nobody), Box::pin(std::future::pending())));
+        let unused = Registry::new(move || sessions.text(SESSION_LENGTH, SESSION_ALPHABET));
+        return Ok((Arc::new(unused), Box::pin(std::future::pending())));
     }
     let Some(address) = options.driver_listen else {
         let driver = match options.tls() {

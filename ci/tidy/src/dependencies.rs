@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Finding;
 
-/// Which crates a crate of the workspace may depend on, directly. Whoever adds a crate adds a row.
+/// Which crates a crate of the workspace may depend on, directly. A new crate needs a row.
 const ALLOWED: [(&str, &[&str]); 35] = [
     ("clock", &[]),
     ("durable", &[]),

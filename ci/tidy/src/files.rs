@@ -57,7 +57,7 @@ fn machine_path(line: &str) -> Option<&'static str> {
 }
 
 /// Replaced names and their standard terms.
-const RETIRED: [(&str, &str); 15] = [
+const RETIRED: [(&str, &str); 18] = [
     ("Brake", "OvershootGuard"),
     ("Called", "TargetBindings"),
     ("Calm", "ActiveDisturbances"),
@@ -65,13 +65,16 @@ const RETIRED: [(&str, &str); 15] = [
     ("Desk", "RolloutDraft"),
     ("Hands", "ActionExecutor"),
     ("Held", "PendingSetWrites"),
+    ("InHand", "MachineRequests"),
     ("Made", "CreatedVms"),
     ("Moments", "LastTimes"),
+    ("Patience", "NodeTimeouts"),
     ("Sight", "CheckContext"),
     ("Someone", "DeferredTarget"),
     ("Struck", "FaultHits"),
     ("Terms", "JudgingRules"),
     ("Told", "the noun for what is observed"),
+    ("Truth", "ServedMachine"),
     ("weave", "combine_with_preservation"),
 ];
 

@@ -320,10 +320,10 @@ impl Machines {
         let creating = creating
             .buffer_unordered(AT_ONCE)
             .try_collect::<BTreeMap<String, Timestamp>>();
-        let (asked, ran) = tokio::try_join!(creating, self.until_all_run())?;
+        let (requested, ran) = tokio::try_join!(creating, self.until_all_run())?;
         let mut joins: Vec<f64> = ran
             .iter()
-            .filter_map(|(name, at)| Some(at.duration_since(*asked.get(name)?).as_secs_f64()))
+            .filter_map(|(name, at)| Some(at.duration_since(*requested.get(name)?).as_secs_f64()))
             .collect();
         joins.sort_by(f64::total_cmp);
         let last = ran.values().max().context("no machine runs")?;

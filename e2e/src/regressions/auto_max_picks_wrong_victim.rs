@@ -10,14 +10,14 @@ use scenario::step::KubeletAction;
 use serde_json::json;
 
 use super::story;
-use super::worlds::{Pool, api_trouble, case, failing, kept, pool, settled, spec, status};
+use super::worlds::{Pool, api_fails, case, failing, kept, pool, settled, spec, status};
 
 pub(super) fn entry() -> Entry {
     let late = |scenario: Scenario| {
         let lag = Action::LagWatch {
             by: Duration::from_secs(5),
         };
-        scenario.step(api_trouble(&[Verb::Watch], "machines", lag))
+        scenario.step(api_fails(&[Verb::Watch], "machines", lag))
     };
     Entry {
         id: "R81",

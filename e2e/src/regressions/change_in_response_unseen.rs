@@ -11,7 +11,7 @@ use scenario::api_faults::{Action, Verb};
 use scenario::builder::{annotate, fault_hits, field, phase, seconds};
 
 use super::story;
-use super::worlds::{api_trouble, case, class, pool, settled, to_class};
+use super::worlds::{api_fails, case, class, pool, settled, to_class};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -34,7 +34,7 @@ fn preservation_requested() -> Scenario {
     )
     .step(class("class-b", "z1"));
     settled(story, &[pool(2)])
-        .step(api_trouble(&[Verb::Watch], "nodes", Action::LagWatch { by: late }))
+        .step(api_fails(&[Verb::Watch], "nodes", Action::LagWatch { by: late }))
         .step(annotate("Node", "md-a-1", keys::PRESERVE_ANNOTATION, "now"))
         .step(to_class("class-b"))
         .eventually(

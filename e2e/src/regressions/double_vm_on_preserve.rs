@@ -10,7 +10,7 @@ use scenario::Scenario;
 use scenario::api_faults::{Action, Verb};
 use scenario::builder::{all, annotate, exists, fault_hits, keep, machine_gone, phase, seconds, slack, wait};
 
-use super::worlds::{api_trouble, case};
+use super::worlds::{api_fails, case};
 use super::{POOL, joining, story, well};
 
 pub(super) fn entry() -> Entry {
@@ -40,7 +40,7 @@ fn young_machines() -> Scenario {
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))
     .eventually(joining(), all(["md-a-1", "md-a-2", "md-a-3"].map(well)))
-    .step(api_trouble(&[Verb::Watch], "machines", lag))
+    .step(api_fails(&[Verb::Watch], "machines", lag))
     .step(keep(6))
     .eventually(slack(), all(new_machines.map(there)))
     .step(wait(seconds(1)))

@@ -1,4 +1,4 @@
-//! R33 `drain-buffer-deadlock`: a failed drain left a listener whose channel nobody read; it filled up, and all
+//! R33 `drain-buffer-deadlock`: a failed drain left a listener whose channel was not read; it filled up, and all
 //! drains with volumes stopped.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};

@@ -14,7 +14,7 @@ use scenario::builder::{
 use scenario::step::KubeletAction;
 
 use super::story;
-use super::worlds::{Pool, api_trouble, bad_class, case, failing, kept, pool, settled};
+use super::worlds::{Pool, api_fails, bad_class, case, failing, kept, pool, settled};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -65,7 +65,7 @@ fn late_watch() -> Scenario {
         "Watch events of machines arrive five seconds late while a failed machine is preserved: its VM exists for the \
          next hour.",
     )
-    .step(api_trouble(&[Verb::Watch], "machines", lag))
+    .step(api_fails(&[Verb::Watch], "machines", lag))
     .step(kubelet("md-a-1", KubeletAction::Stop))
     .eventually(failing(), kept("md-a-1"))
     .always(seconds(3600), all([kept("md-a-1"), fault_hits("api", 1)]))

@@ -11,7 +11,7 @@ use scenario::builder::{all, annotate, fault_hits, phase, seconds, wait};
 use serde_json::{Value, json};
 
 use super::worlds::{
-    Pool, api_recovers, api_trouble, at_size, case, class, merge, pool, refusal, settled, to_class, updated,
+    Pool, api_fails, api_recovers, at_size, case, class, merge, pool, refusal, settled, to_class, updated,
 };
 use super::{POOL, story};
 
@@ -44,7 +44,7 @@ fn unwritten_success() -> Scenario {
         .step(to_class("class-b"))
         .eventually(seconds(600), phase("md-a-1", Phase::InPlaceUpdating))
         .step(wait(seconds(240)))
-        .step(api_trouble(&[Verb::Patch], "machines/status", refusal(503)))
+        .step(api_fails(&[Verb::Patch], "machines/status", refusal(503)))
         .step(merge("Node", "md-a-1", succeeded()))
         .step(wait(seconds(20)))
         .step(annotate("MachineDeployment", POOL, "example.com/looked-at", "now"))
@@ -83,7 +83,7 @@ fn three_in_place() -> Scenario {
     )
     .step(class("class-b", "z1"));
     let mut story = settled(story, std::slice::from_ref(&usual))
-        .step(api_trouble(&[Verb::Watch], "nodes", lag))
+        .step(api_fails(&[Verb::Watch], "nodes", lag))
         .step(to_class("class-b"));
     for (name, done) in usual.names().iter().zip(1..) {
         story = story

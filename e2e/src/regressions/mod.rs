@@ -6,7 +6,6 @@
 
 mod all_sets_scaled_to_zero;
 mod api_path_outage_meltdown;
-mod appendix;
 mod auto_max_picks_wrong_victim;
 mod auto_preserve_stalls_roll;
 mod bad_class_burns_rollout;
@@ -71,11 +70,11 @@ mod pdb_forever;
 mod pending_without_node_label;
 mod prefer_no_schedule_sticks;
 mod premature_force_drain;
+mod preservation_defects;
 mod preserve_in_any_strategy;
 mod preserve_not_inert;
 mod preserved_counts_as_broken;
 mod provider_id_write_lost;
-mod quirks;
 mod removal_unobserved;
 mod restart_loses_provider_id;
 mod scale_down_picks_wrong;
@@ -96,6 +95,7 @@ mod unimplemented_status_create_loop;
 mod unique_pod_runs_twice;
 mod unknown_blocks_rollout;
 mod unreachable_node_volumes;
+mod unreported_defects;
 mod update_hot_loop;
 mod user_cordon_survives;
 pub(crate) mod worlds;
@@ -205,12 +205,12 @@ pub fn regressions() -> Vec<Entry> {
         removal_unobserved::entry(),
         token_ids_collide::entry(),
     ]);
-    entries.extend(appendix::entries());
+    entries.extend(preservation_defects::entries());
     entries.extend(unique_pod_runs_twice::entries());
     entries.push(foreign_node_claimed::entry());
     entries.push(negative_unavailable::entry());
     entries.push(change_in_response_unseen::entry());
-    entries.extend(quirks::entries());
+    entries.extend(unreported_defects::entries());
     entries
 }
 

@@ -9,7 +9,7 @@ use scenario::api_faults::{Action, At, Verb};
 use scenario::builder::{fault_hits, seconds};
 
 use super::story;
-use super::worlds::{Pool, api_trouble, case, class, pool, rolled, rolling, settled, to_class};
+use super::worlds::{Pool, api_fails, case, class, pool, rolled, rolling, settled, to_class};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -38,7 +38,7 @@ fn reconciled_twice() -> Scenario {
     )
     .step(class("class-b", "z1"));
     settled(story, &[usual])
-        .step(api_trouble(&[Verb::Delete], "machines", late))
+        .step(api_fails(&[Verb::Delete], "machines", late))
         .step(to_class("class-b"))
         .eventually(seconds(3600), rolled(6))
         .eventually(seconds(1), fault_hits("api", 1))

@@ -8,7 +8,7 @@ use scenario::Scenario;
 use scenario::api_faults::{Action, Verb};
 use scenario::builder::{all, delete_machine, fault_hits, flap, machine_gone, seconds, wait};
 
-use super::worlds::{api_trouble, at_size, case, drains_end, drains_take_long, late_sets, pool, scale, settled};
+use super::worlds::{api_fails, at_size, case, drains_end, drains_take_long, late_sets, pool, scale, settled};
 use super::{joining, story, well};
 
 pub(super) fn entry() -> Entry {
@@ -36,7 +36,7 @@ fn many_drain() -> Scenario {
     );
     settled(story, &[pool(20)])
         .step(drains_take_long())
-        .step(api_trouble(&[Verb::Watch], "machines", lag))
+        .step(api_fails(&[Verb::Watch], "machines", lag))
         .step(scale(2))
         .step(wait(seconds(30)))
         .step(flap(

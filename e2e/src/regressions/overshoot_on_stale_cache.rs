@@ -9,7 +9,7 @@ use scenario::api_faults::{Action, Verb};
 use scenario::builder::{fault_hits, seconds};
 
 use super::story;
-use super::worlds::{api_trouble, at_size, case, pool, scale, settled};
+use super::worlds::{api_fails, at_size, case, pool, scale, settled};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -33,7 +33,7 @@ fn late_watch() -> Scenario {
          deleted.",
     );
     settled(story, &[pool(3)])
-        .step(api_trouble(&[Verb::Watch], "machines", lag))
+        .step(api_fails(&[Verb::Watch], "machines", lag))
         .step(scale(61))
         .eventually(seconds(3600), at_size(61))
         .step(scale(3))

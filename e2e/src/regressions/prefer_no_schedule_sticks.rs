@@ -9,7 +9,7 @@ use scenario::expect::Condition;
 use serde_json::{Value, json};
 
 use super::worlds::{
-    Pool, api_recovers, api_trouble, at_size, case, class, merge, pool, refusal, settled, to_class, updated,
+    Pool, api_fails, api_recovers, at_size, case, class, merge, pool, refusal, settled, to_class, updated,
 };
 use super::{joining, story};
 
@@ -69,7 +69,7 @@ fn conflicts() -> Scenario {
         .step(merge("Node", "md-a-1", json!({ "spec": { "taints": user_taint } })))
         .step(to_class("class-b"))
         .eventually(slack(), all([updated(1), not(untainted("md-a-2"))]))
-        .step(api_trouble(&[Verb::Patch], "nodes", refusal(409)))
+        .step(api_fails(&[Verb::Patch], "nodes", refusal(409)))
         .step(to_class("class-a"))
         .step(wait(seconds(300)))
         .eventually(seconds(1), fault_hits("api", 2))

@@ -10,7 +10,7 @@ use scenario::step::{Client, KubeletAction};
 use serde_json::json;
 
 use super::worlds::{
-    Pool, api_recovers, api_trouble, at_size, case, drains_end, drains_take_long, merge, pool, refusal, scale, settled,
+    Pool, api_fails, api_recovers, at_size, case, drains_end, drains_take_long, merge, pool, refusal, scale, settled,
     status,
 };
 use super::{POOL, joining, story};
@@ -39,7 +39,7 @@ fn refused(name: &str, action: Action) -> Scenario {
         "For ten minutes no write of a deployment succeeds: mcm retries with backoff, and succeeds afterwards.",
     );
     settled(story, &[pool(3)])
-        .step(api_trouble(&[Verb::Patch], "machinedeployments*", action))
+        .step(api_fails(&[Verb::Patch], "machinedeployments*", action))
         .step(scale(4))
         .step(wait(seconds(600)))
         .eventually(seconds(1), fault_hits("api", 2))
@@ -59,7 +59,7 @@ fn not_frozen() -> Scenario {
     );
     settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())
-        .step(api_trouble(&[Verb::Patch], "machinesets*", refusal(503)))
+        .step(api_fails(&[Verb::Patch], "machinesets*", refusal(503)))
         .steps(extra)
         .step(wait(seconds(600)))
         .eventually(seconds(1), fault_hits("api", 2))
@@ -110,7 +110,7 @@ fn removed_by_force() -> Scenario {
          another one.",
     );
     settled(story, &[pool(2)])
-        .step(api_trouble(&[Verb::Patch], "machines/status", refusal(500)))
+        .step(api_fails(&[Verb::Patch], "machines/status", refusal(500)))
         .step(kubelet("md-a-1", KubeletAction::Stop))
         .step(wait(seconds(120)))
         .step(force_delete("Machine", "md-a-1"))

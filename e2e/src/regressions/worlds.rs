@@ -244,7 +244,7 @@ pub(crate) fn late_sets(sets: &str) -> [Step; 2] {
         ..Rule::new("made", late.clone())
     };
     [
-        api_trouble(&[Verb::Patch], sets, late),
+        api_fails(&[Verb::Patch], sets, late),
         // Entries expect that no machine is created.
         may_miss(api_fault_by(Client::Mcm, created)),
     ]
@@ -298,7 +298,7 @@ pub(crate) fn drains_end() -> Step {
 }
 
 /// Disturbs mcm's requests of this kind until [`api_recovers`].
-pub(crate) fn api_trouble(verbs: &[Verb], resource: &str, action: Action) -> Step {
+pub(crate) fn api_fails(verbs: &[Verb], resource: &str, action: Action) -> Step {
     api_trouble_times(verbs, resource, action, None)
 }
 

@@ -9,7 +9,7 @@ use scenario::builder::{
 };
 use scenario::step::{KubeletAction, ZoneFailure};
 
-use super::worlds::{Pool, api_recovers, api_trouble, at_size, case, class, pool, refusal, settled, status};
+use super::worlds::{Pool, api_fails, api_recovers, at_size, case, class, pool, refusal, settled, status};
 use super::{POOL, story, well};
 
 pub(super) fn entry() -> Entry {
@@ -42,7 +42,7 @@ fn outage(name: &str, failure: ZoneFailure, no_new_ones: bool) -> Scenario {
     .steps(POOLS.into_iter().zip(ZONES).map(|((_, name), zone)| class(name, zone)));
     let mut story = settled(story, &pools).step(wait(seconds(60)));
     if no_new_ones {
-        story = story.step(api_trouble(&[Verb::Create], "machines", refusal(503)));
+        story = story.step(api_fails(&[Verb::Create], "machines", refusal(503)));
     }
     story = story.step(fail_zone("z1", failure)).step(wait(seconds(5400)));
     if no_new_ones {

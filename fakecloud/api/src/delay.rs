@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clock::Stream;
-use mcm_api::duration::GoDuration;
+use mcm_api::duration::{DurationError, GoDuration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -59,14 +59,34 @@ impl Default for Delay {
     }
 }
 
-impl FromStr for Delay {
-    type Err = String;
+/// A text that is not a delay.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DelayError {
+    /// It contains no duration where one is needed.
+    #[error("{text:?} is not a delay: {source}; a delay is 30s, 10s-60s (range) or 30s~5s (mean and deviation)")]
+    Duration {
+        /// The text.
+        text: String,
+        /// What is wrong with the duration.
+        source: DurationError,
+    },
+    /// The range begins with its longer end.
+    #[error("{0:?} is not a delay: the range must begin with its shorter end")]
+    Range(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Delay {
+    type Err = DelayError;
+
+    fn from_str(text: &str) -> Result<Self, DelayError> {
         let part = |part: &str| {
-            part.trim().parse::<GoDuration>().map(|duration| duration.0).map_err(|error| {
-                format!("{text:?} is not a delay: {error}; a delay is 30s, 10s-60s (range) or 30s~5s (mean and deviation)")
-            })
+            let duration = part.trim().parse::<GoDuration>();
+            duration
+                .map(|duration| duration.0)
+                .map_err(|source| DelayError::Duration {
+                    text: text.to_owned(),
+                    source,
+                })
         };
         if let Some((mean, deviation)) = text.split_once('~') {
             return Ok(Self::Normal(part(mean)?, part(deviation)?));
@@ -74,9 +94,7 @@ impl FromStr for Delay {
         if let Some((minimum, maximum)) = text.split_once('-') {
             let (minimum, maximum) = (part(minimum)?, part(maximum)?);
             if minimum > maximum {
-                return Err(format!(
-                    "{text:?} is not a delay: the range must begin with its shorter end"
-                ));
+                return Err(DelayError::Range(text.to_owned()));
             }
             return Ok(Self::Uniform(minimum, maximum));
         }
@@ -141,7 +159,7 @@ mod tests {
     #[case("60s-10s")]
     #[case("30s~")]
     fn an_invalid_delay_is_rejected(#[case] text: &str) {
-        let error = text.parse::<Delay>().unwrap_err();
+        let error = text.parse::<Delay>().unwrap_err().to_string();
         assert!(error.contains(text), "{error}");
     }
 

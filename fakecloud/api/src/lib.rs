@@ -13,9 +13,11 @@ mod schema;
 mod vm_state;
 
 pub use call::{AnyCall, CloudCall};
-pub use delay::Delay;
+pub use delay::{Delay, DelayError};
 pub use deprecation::{Deprecation, Deprecations};
 pub use rate::{RateError, check_rate};
-pub use rule::{Action, At, FaultRule, FaultRuleError, Match, Partial, RuleReader, Stale, Throttle, Trouble, Window};
+pub use rule::{
+    Action, At, CommonError, FaultRule, FaultRuleError, Match, Partial, RuleReader, Stale, Throttle, Window,
+};
 pub use schema::{CodeText, DurationText};
 pub use vm_state::VmState;

@@ -8,18 +8,28 @@ use crate::syntax::{is_quantity, is_zone};
 /// Maximum number of older files of the audit log: each rotation renames all of them.
 const MAX_AUDIT_FILES: u32 = 1000;
 
+fn wrong(field: impl Into<String>, reason: impl ToString) -> Result<(), ConfigError> {
+    Err(ConfigError::Value {
+        field: field.into(),
+        reason: reason.to_string(),
+    })
+}
+
 impl Config {
     /// Checks values and combinations of fields.
     ///
     /// # Errors
     /// The first field with an invalid value.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |field: String, reason: &str| {
-            Err(ConfigError::Value {
-                field,
-                reason: reason.to_owned(),
-            })
-        };
+        self.check_kubelet()?;
+        self.check_cloud_controller()?;
+        self.check_audit()?;
+        self.check_machine_types()?;
+        self.check_zones()?;
+        self.check_rules()
+    }
+
+    fn check_kubelet(&self) -> Result<(), ConfigError> {
         let kubelet = &self.kubelet;
         let periods = [
             ("leasePeriod", kubelet.lease_period),
@@ -33,63 +43,62 @@ impl Config {
             }
         }
         if kubelet.lease_duration <= kubelet.lease_period {
-            return wrong(
-                "kubelet.leaseDuration".to_owned(),
-                "must be longer than kubelet.leasePeriod",
-            );
+            return wrong("kubelet.leaseDuration", "must be longer than kubelet.leasePeriod");
         }
         if kubelet.concurrency == 0 {
-            return wrong("kubelet.concurrency".to_owned(), "must be at least 1");
+            return wrong("kubelet.concurrency", "must be at least 1");
         }
         for (index, rule) in kubelet.faults.iter().enumerate() {
-            if let Err(reason) = rule.fault() {
-                return wrong(format!("kubelet.faults[{index}]"), &reason.to_string());
+            if let Err(error) = rule.fault() {
+                return wrong(format!("kubelet.faults[{index}]"), error);
             }
         }
+        Ok(())
+    }
+
+    fn check_cloud_controller(&self) -> Result<(), ConfigError> {
         if self.cloud_controller.monitor_period.0.is_zero() {
-            return wrong(
-                "cloudController.monitorPeriod".to_owned(),
-                "must be longer than zero, for example 5s",
-            );
+            let reason = "must be longer than zero, for example 5s";
+            return wrong("cloudController.monitorPeriod", reason);
         }
-        if kubelet.external_cloud_provider && !self.cloud_controller.enabled {
-            return wrong(
-                "kubelet.externalCloudProvider".to_owned(),
-                "needs cloudController.enabled: without it Nodes are never initialized",
-            );
+        if self.kubelet.external_cloud_provider && !self.cloud_controller.enabled {
+            let reason = "needs cloudController.enabled: without it Nodes are never initialized";
+            return wrong("kubelet.externalCloudProvider", reason);
         }
+        Ok(())
+    }
+
+    fn check_audit(&self) -> Result<(), ConfigError> {
         if !is_quantity(&self.audit.file_size) {
-            return wrong(
-                "audit.fileSize".to_owned(),
-                "must be a positive quantity of bytes, for example 64Mi",
-            );
+            let reason = "must be a positive quantity of bytes, for example 64Mi";
+            return wrong("audit.fileSize", reason);
         }
         if self.audit.files > MAX_AUDIT_FILES {
-            return wrong("audit.files".to_owned(), "must be at most 1000");
+            return wrong("audit.files", format!("must be at most {MAX_AUDIT_FILES}"));
         }
+        Ok(())
+    }
+
+    fn check_machine_types(&self) -> Result<(), ConfigError> {
         for (name, machine_type) in &self.machine_types {
             for (field, quantity) in [("cpu", &machine_type.cpu), ("memory", &machine_type.memory)] {
                 if !is_quantity(quantity) {
-                    return wrong(
-                        format!("machineTypes.{name}.{field}"),
-                        "must be a positive quantity, for example 4, 500m or 16Gi",
-                    );
+                    let reason = "must be a positive quantity, for example 4, 500m or 16Gi";
+                    return wrong(format!("machineTypes.{name}.{field}"), reason);
                 }
             }
         }
+        let is_price = |text: &str| text.parse::<f64>().is_ok_and(|price| price.is_finite() && price >= 0.0);
         for (name, machine_type) in &self.machine_types {
-            let price = machine_type.price.as_deref();
-            if price.is_some_and(|price| {
-                !price
-                    .parse::<f64>()
-                    .is_ok_and(|price| price.is_finite() && price >= 0.0)
-            }) {
-                return wrong(
-                    format!("machineTypes.{name}.price"),
-                    "must be a number that is not negative, in quotes, for example \"0.096\"",
-                );
+            if machine_type.price.as_deref().is_some_and(|price| !is_price(price)) {
+                let reason = "must be a number that is not negative, in quotes, for example \"0.096\"";
+                return wrong(format!("machineTypes.{name}.price"), reason);
             }
         }
+        Ok(())
+    }
+
+    fn check_zones(&self) -> Result<(), ConfigError> {
         let own = self
             .zones
             .iter()
@@ -110,14 +119,18 @@ impl Config {
                 return wrong(field, "is in several regions; a zone has one region");
             }
         }
+        Ok(())
+    }
+
+    fn check_rules(&self) -> Result<(), ConfigError> {
         for (index, limit) in self.rate_limits.iter().enumerate() {
-            if let Err(reason) = limit.check() {
-                return wrong(format!("rateLimits[{index}]"), &reason.to_string());
+            if let Err(error) = limit.check() {
+                return wrong(format!("rateLimits[{index}]"), error);
             }
         }
         for (index, rule) in self.faults.iter().enumerate() {
-            if let Err(reason) = rule.check() {
-                return wrong(format!("faults[{index}]"), &reason.to_string());
+            if let Err(error) = rule.check() {
+                return wrong(format!("faults[{index}]"), error);
             }
         }
         Ok(())

@@ -175,7 +175,7 @@ fn collect(mut file: File, from: u64, last: u64, records: &mut VecDeque<Record>)
         let Ok(record) = serde_json::from_slice::<Record>(&line?) else {
             continue;
         };
-        // A number that repeats replaces the earlier record, which no caller has seen.
+        // A number that repeats replaces the earlier record, which no client has seen.
         while records.back().is_some_and(|before| before.sequence >= record.sequence) {
             records.pop_back();
         }

@@ -110,7 +110,7 @@ impl Files {
                 folder = %folder.display(),
                 bytes = extent.torn,
                 "removing the incomplete last line of the ledger's log, which was being written when the process ended; \
-                 no caller got its response"
+                 no client got its reply"
             );
         }
         let pair = match log {

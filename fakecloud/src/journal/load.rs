@@ -1,5 +1,5 @@
 //! Reads a ledger from the content of its files. Every deviation from the format is an error with its place; only an
-//! incomplete last line of the log, whose step nobody has been answered, is ignored.
+//! incomplete last line of the log, to whose step no client has a reply, is ignored.
 
 use durable::lines::lines;
 

@@ -1,4 +1,4 @@
-//! The ledger on disk: every change is written to a log before its caller gets the response, and from time to time the
+//! The ledger on disk: every change is written to a log before its client gets the reply, and from time to time the
 //! whole ledger, so that the log stays short.
 //!
 //! This module collects changes, writes them in groups, and reports when they are durable. `model` defines the content
@@ -44,7 +44,7 @@ pub(crate) struct Journal(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     pending: Mutex<Pending>,
-    /// Number of the last frame that a response must wait for.
+    /// Number of the last frame that a reply must wait for.
     needed: AtomicU64,
     /// Number of the last durable frame.
     safe: watch::Sender<u64>,
@@ -175,7 +175,7 @@ impl Writer {
     /// Writes collected changes until `token` is cancelled and none is left.
     ///
     /// # Errors
-    /// A file cannot be written; callers that wait for a change get an error.
+    /// A file cannot be written; clients that wait for a change get an error.
     pub async fn run(self, token: CancellationToken) -> Result<(), JournalError> {
         let Self { journal, mut files } = self;
         loop {
@@ -201,7 +201,7 @@ impl Writer {
             match written {
                 Ok(long) => journal.0.long.store(long, Ordering::Relaxed),
                 Err(error) => {
-                    // No frame has this number: waiting callers wake up and see the error.
+                    // No frame has this number: waiting calls wake up and see the error.
                     journal.0.safe.send_replace(u64::MAX);
                     return Err(error);
                 }

@@ -14,11 +14,11 @@ use mcm_api::cloud::{Code, DriverError, Power, VmIdentity};
 use mcm_api::{MachineName, NodeName, ProviderId};
 use mcm_driver::MachineRequest;
 
-use super::faults::{CallInfo, Effect, Fired};
+use super::faults::{CallInfo, Effect, Hit};
 use super::update::VmUpdate;
 use super::{
-    Caller, Cloud, CloudCall, DuplicateCreates, Owner, Partial, ProviderSpec, Record, RecordKind, Trouble, UserData,
-    Vm, VmState,
+    Caller, Cloud, CloudCall, CommonError, DuplicateCreates, Owner, Partial, ProviderSpec, Record, RecordKind,
+    UserData, Vm, VmState,
 };
 use crate::{API_TOKEN, CSI_DRIVER, EXPIRED_TOKEN};
 
@@ -39,22 +39,22 @@ pub struct Reply<T> {
     pub delay: Duration,
 }
 
-/// A call: its operation, machine, caller, and the fault that hits it.
+/// A call whose fault is determined.
 #[derive(Debug)]
-pub(super) struct Call {
-    pub(super) operation: CloudCall,
+pub(super) struct BegunCall {
+    pub(super) call: CloudCall,
     pub(super) machine: Option<String>,
-    /// Empty: unknown.
+    /// The name that the client gives; empty: none.
     pub(super) client: String,
-    pub(super) fired: Option<Fired>,
+    pub(super) hit: Option<Hit>,
 }
 
 impl Cloud {
     /// Initializes the machine's VM: sets the flags of its network interfaces as its class requests.
     pub fn initialize_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<VmIdentity> {
-        let call = self.begin(CloudCall::InitializeMachine, request, client, now);
+        let begun = self.begin(CloudCall::InitializeMachine, request, client, now);
         let machine = owner(request).key();
-        self.perform(call, now, |cloud, effect| {
+        self.perform(begun, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
             let vm = cloud.only(&machine)?;
             if effect == Effect::Lie {
@@ -74,9 +74,9 @@ impl Cloud {
     pub fn delete_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<Option<String>> {
         self.advance(now);
         self.watch_call(CloudCall::DeleteMachine, request, client, now);
-        let call = self.begin(CloudCall::DeleteMachine, request, client, now);
+        let begun = self.begin(CloudCall::DeleteMachine, request, client, now);
         let machine = owner(request).key();
-        self.perform(call, now, |cloud, effect| {
+        self.perform(begun, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
             if effect == Effect::Lie {
                 return Ok(None);
@@ -114,9 +114,9 @@ impl Cloud {
 
     /// Looks for the machine's VM.
     pub fn machine_status(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<VmIdentity> {
-        let call = self.begin(CloudCall::GetMachineStatus, request, client, now);
+        let begun = self.begin(CloudCall::GetMachineStatus, request, client, now);
         let machine = owner(request).key();
-        self.perform(call, now, |cloud, effect| {
+        self.perform(begun, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
             let vm = match effect {
                 Effect::Lie => return Err(not_found(&machine)),
@@ -146,21 +146,21 @@ impl Cloud {
     ) -> Reply<BTreeMap<ProviderId, MachineName>> {
         self.advance(now);
         let name = class.metadata.name.as_deref().unwrap_or_default();
-        let fired = self.admit(&CallInfo {
-            operation: CloudCall::ListMachines,
+        let hit = self.admit(&CallInfo {
+            call: CloudCall::ListMachines,
             machine: None,
             class: name,
             zone: zone_of(class),
-            caller: client,
+            client,
             now,
         });
-        let call = Call {
-            operation: CloudCall::ListMachines,
+        let begun = BegunCall {
+            call: CloudCall::ListMachines,
             machine: None,
             client: client.to_owned(),
-            fired,
+            hit,
         };
-        self.perform(call, now, |cloud, effect| {
+        self.perform(begun, now, |cloud, effect| {
             cloud.check_credentials(secret)?;
             let spec = ProviderSpec::read(&class.provider_spec, &cloud.settings)?;
             let tags: Vec<_> = spec
@@ -204,9 +204,9 @@ impl Cloud {
         client: &str,
         now: Timestamp,
     ) -> Reply<()> {
-        let call = self.begin(CloudCall::UpdateMachine, request, client, now);
+        let begun = self.begin(CloudCall::UpdateMachine, request, client, now);
         let machine = owner(request).key();
-        self.perform(call, now, |cloud, effect| {
+        self.perform(begun, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
             let requested = ProviderSpec::read(&request.class.provider_spec, &cloud.settings)?;
             let last = last_applied.and_then(|spec| serde_json::from_str(spec).ok());
@@ -232,9 +232,9 @@ impl Cloud {
 
     /// Switches the machine's VM off. It keeps its disks and network interfaces.
     pub fn stop_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<VmIdentity> {
-        let call = self.begin(CloudCall::StopMachine, request, client, now);
+        let begun = self.begin(CloudCall::StopMachine, request, client, now);
         let machine = owner(request).key();
-        self.perform(call, now, |cloud, effect| {
+        self.perform(begun, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
             let vm = cloud.only(&machine)?;
             if effect == Effect::Lie {
@@ -258,21 +258,21 @@ impl Cloud {
     /// The volume handles of this cloud's volumes.
     pub fn volume_ids(&mut self, specs: &[PersistentVolumeSpec], client: &str, now: Timestamp) -> Reply<Vec<String>> {
         self.advance(now);
-        let fired = self.admit(&CallInfo {
-            operation: CloudCall::GetVolumeIds,
+        let hit = self.admit(&CallInfo {
+            call: CloudCall::GetVolumeIds,
             machine: None,
             class: "",
             zone: "",
-            caller: client,
+            client,
             now,
         });
-        let call = Call {
-            operation: CloudCall::GetVolumeIds,
+        let begun = BegunCall {
+            call: CloudCall::GetVolumeIds,
             machine: None,
             client: client.to_owned(),
-            fired,
+            hit,
         };
-        self.perform(call, now, |_, effect| {
+        self.perform(begun, now, |_, effect| {
             let own = specs
                 .iter()
                 .filter_map(|spec| spec.csi.as_ref())
@@ -282,35 +282,35 @@ impl Cloud {
     }
 
     /// Starts a call for one machine: advances time, and decides which fault hits the call.
-    fn begin(&mut self, operation: CloudCall, request: &MachineRequest, client: &str, now: Timestamp) -> Call {
+    fn begin(&mut self, call: CloudCall, request: &MachineRequest, client: &str, now: Timestamp) -> BegunCall {
         self.advance(now);
         let machine = owner(request).key();
-        let fired = self.admit(&CallInfo {
-            operation,
+        let hit = self.admit(&CallInfo {
+            call,
             machine: Some(&machine),
             class: class_of(request),
             zone: zone_of(&request.class),
-            caller: client,
+            client,
             now,
         });
-        Call {
-            operation,
+        BegunCall {
+            call,
             machine: Some(machine),
             client: client.to_owned(),
-            fired,
+            hit,
         }
     }
 
     /// Determines what hits a call, in this order: a failure of its zone, a rate limit, a fault rule.
-    pub(super) fn admit(&mut self, info: &CallInfo<'_>) -> Option<Fired> {
-        if let Some(fired) = self.zone_hit(info.zone) {
-            return Some(fired);
+    pub(super) fn admit(&mut self, info: &CallInfo<'_>) -> Option<Hit> {
+        if let Some(hit) = self.zone_hit(info.zone) {
+            return Some(hit);
         }
-        if let Some(place) = self.over_rate(info.operation, info.now) {
-            return Some(Fired {
+        if let Some(place) = self.over_rate(info.call, info.now) {
+            return Some(Hit {
                 id: format!("rate-limit/{place}"),
-                code: Trouble::Throttled.code(),
-                message: Trouble::Throttled.text().to_owned(),
+                code: CommonError::Throttled.code(),
+                message: CommonError::Throttled.text().to_owned(),
                 latency: Duration::ZERO,
                 effect: Effect::Plain,
             });
@@ -321,31 +321,31 @@ impl Cloud {
     /// Performs a call whose fault is determined: effect and log.
     pub(super) fn perform<T>(
         &mut self,
-        call: Call,
+        begun: BegunCall,
         now: Timestamp,
         effect: impl FnOnce(&mut Self, Effect) -> Result<T, DriverError>,
     ) -> Reply<T> {
-        let Call {
-            operation,
+        let BegunCall {
+            call,
             machine,
             client,
-            fired,
-        } = call;
-        let result = match &fired {
+            hit,
+        } = begun;
+        let result = match &hit {
             None => effect(self, Effect::Plain),
-            Some(fired) if fired.code == Code::Ok => effect(self, fired.effect),
-            Some(fired) => {
-                let effect_result = match fired.effect {
+            Some(hit) if hit.code == Code::Ok => effect(self, hit.effect),
+            Some(hit) => {
+                let effect_result = match hit.effect {
                     Effect::Done => effect(self, Effect::Plain).map(drop),
                     Effect::Part(part) => effect(self, Effect::Part(part)).map(drop),
                     _ => Ok(()),
                 };
-                effect_result.and_then(|()| Err(DriverError::new(fired.code, fired.message.clone())))
+                effect_result.and_then(|()| Err(DriverError::new(hit.code, hit.message.clone())))
             }
         };
         let result = result.map_err(|error| self.with_vm(error, machine.as_deref()));
-        let delay = self.settings.call_latency + fired.as_ref().map_or(Duration::ZERO, |fired| fired.latency);
-        let mut record = Record::new(RecordKind::Call, Caller::Driver, operation.rpc(), now);
+        let delay = self.settings.call_latency + hit.as_ref().map_or(Duration::ZERO, |hit| hit.latency);
+        let mut record = Record::new(RecordKind::Call, Caller::Driver, call.rpc(), now);
         if let Some(vm) = machine.as_deref().and_then(|machine| self.only(machine).ok()) {
             record = record.about(vm);
         }
@@ -355,7 +355,7 @@ impl Cloud {
             .as_ref()
             .map_or_else(|error| error.message.clone(), |_| String::new());
         record.latency = delay;
-        record.fault = fired.map(|fired| fired.id);
+        record.fault = hit.map(|hit| hit.id);
         record.client = client;
         self.log.append(record);
         Reply { result, delay }

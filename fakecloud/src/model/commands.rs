@@ -154,7 +154,7 @@ impl Cloud {
         let live = [VmState::Pending, VmState::Running, VmState::Stopped];
         let ordinal = self.command(reference, operation, &live, "pending, running or stopped", now)?;
         if runs {
-            self.mend_now(ordinal, FaultKind::Outage);
+            self.restore_now(ordinal, FaultKind::Outage);
         } else {
             self.break_now(ordinal, KubeletFault::Stopped, None, now);
         }

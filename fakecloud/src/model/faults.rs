@@ -28,13 +28,13 @@ pub struct Fault {
 /// A call as rules see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallInfo<'a> {
-    pub(super) operation: CloudCall,
+    pub(super) call: CloudCall,
     pub(super) machine: Option<&'a str>,
     /// The machine class's name and zone; empty: none.
     pub(super) class: &'a str,
     pub(super) zone: &'a str,
-    /// Empty: unknown.
-    pub(super) caller: &'a str,
+    /// The name that the client gives; empty: none.
+    pub(super) client: &'a str,
     pub(super) now: Timestamp,
 }
 
@@ -61,7 +61,7 @@ pub(super) enum Effect {
 
 /// The consequences of a hit for a call.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fired {
+pub(super) struct Hit {
     pub(super) id: String,
     pub(super) code: Code,
     pub(super) message: String,
@@ -150,7 +150,7 @@ impl Faults {
     }
 
     /// Decides what happens to a call. The first rule that hits it decides; later rules do not count it.
-    pub(super) fn decide(&mut self, info: &CallInfo<'_>, seed: &Seed, opened: Timestamp) -> Option<Fired> {
+    pub(super) fn decide(&mut self, info: &CallInfo<'_>, seed: &Seed, opened: Timestamp) -> Option<Hit> {
         for Fault {
             rule,
             seen,
@@ -195,10 +195,10 @@ impl Faults {
                 }
                 None => effect(rule),
             };
-            return Some(Fired {
+            return Some(Hit {
                 id: rule.name.clone(),
                 code: rule.answered(),
-                message: message(rule, info.operation),
+                message: message(rule, info.call),
                 latency: rule.action.latency.unwrap_or_default().draw(&mut stream),
                 effect,
             });
@@ -217,15 +217,15 @@ fn matches(rule: &FaultRule, info: &CallInfo<'_>) -> bool {
     let wanted = &rule.matches;
     let fits = |pattern: &Option<String>, text: &str| pattern.as_deref().is_none_or(|it| glob::matches(it, text));
     // A rule about all calls that only delays or falsifies replies does not change calls about volumes.
-    let changes = rule.answered() != Code::Ok || !info.operation.is_about_volumes();
-    wanted.call.map_or(changes, |call| call == info.operation)
+    let changes = rule.answered() != Code::Ok || !info.call.is_about_volumes();
+    wanted.call.map_or(changes, |call| call == info.call)
         && wanted.machine.as_deref().is_none_or(|pattern| {
             info.machine
                 .is_some_and(|machine| glob::matches_machine(pattern, machine))
         })
         && fits(&wanted.class, info.class)
         && fits(&wanted.zone, info.zone)
-        && fits(&wanted.client, info.caller)
+        && fits(&wanted.client, info.client)
 }
 
 fn is_active(rule: &FaultRule, now: Timestamp, opened: Timestamp) -> bool {
@@ -255,14 +255,14 @@ fn effect(rule: &FaultRule) -> Effect {
     }
 }
 
-fn message(rule: &FaultRule, operation: CloudCall) -> String {
+fn message(rule: &FaultRule, call: CloudCall) -> String {
     match (&rule.action.message, rule.action.error) {
         (Some(message), _) => message.clone(),
         (None, Some(error)) => error.text().to_owned(),
         (None, None) if rule.action.lost_reply => {
-            format!("the connection ended before the reply to {operation} arrived")
+            format!("the connection ended before the reply to {call} arrived")
         }
-        (None, None) => format!("{operation} failed by the fault rule {}", rule.name),
+        (None, None) => format!("{call} failed by the fault rule {}", rule.name),
     }
 }
 
@@ -276,13 +276,13 @@ mod tests {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
     }
 
-    fn info(operation: CloudCall, machine: Option<&str>) -> CallInfo<'_> {
+    fn info(call: CloudCall, machine: Option<&str>) -> CallInfo<'_> {
         CallInfo {
-            operation,
+            call,
             machine,
             class: "pool",
             zone: "local-1",
-            caller: "mcm-0",
+            client: "mcm-0",
             now: at(0),
         }
     }
@@ -299,10 +299,10 @@ mod tests {
         serde_saphyr::from_str(yaml).unwrap()
     }
 
-    fn fired(faults: &mut Faults, operation: CloudCall, machine: Option<&str>) -> Option<Code> {
+    fn hit(faults: &mut Faults, call: CloudCall, machine: Option<&str>) -> Option<Code> {
         faults
-            .decide(&info(operation, machine), &Seed::new(1), at(0))
-            .map(|fired| fired.code)
+            .decide(&info(call, machine), &Seed::new(1), at(0))
+            .map(|hit| hit.code)
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
             .skip(1)
             .times(2)]);
         let outcomes: Vec<_> = (0..5)
-            .map(|_| fired(&mut faults, CloudCall::CreateMachine, Some("x")))
+            .map(|_| hit(&mut faults, CloudCall::CreateMachine, Some("x")))
             .collect();
         assert_eq!(outcomes, [None, Some(Code::Internal), Some(Code::Internal), None, None]);
         assert_eq!((faults.list()[0].seen, faults.list()[0].hits), (5, 2));
@@ -327,7 +327,7 @@ mod tests {
             once("c", Code::Internal),
         ]);
         let outcomes: Vec<_> = (0..4)
-            .map(|_| fired(&mut faults, CloudCall::CreateMachine, Some("x")))
+            .map(|_| hit(&mut faults, CloudCall::CreateMachine, Some("x")))
             .collect();
         let expected = [Code::ResourceExhausted, Code::Unavailable, Code::Internal].map(Some);
         assert_eq!(outcomes[..3], expected);
@@ -335,28 +335,22 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_matches_by_operation_and_machine() {
+    fn a_rule_matches_by_call_and_machine() {
         let mut faults = rules([FaultRule::of("a", CloudCall::DeleteMachine)
             .code(Code::Aborted)
             .machine("worker-*")]);
         assert_eq!(
-            fired(&mut faults, CloudCall::CreateMachine, Some("default/worker-1")),
+            hit(&mut faults, CloudCall::CreateMachine, Some("default/worker-1")),
             None
         );
+        assert_eq!(hit(&mut faults, CloudCall::DeleteMachine, Some("default/other")), None);
+        assert_eq!(hit(&mut faults, CloudCall::ListMachines, None), None);
         assert_eq!(
-            fired(&mut faults, CloudCall::DeleteMachine, Some("default/other")),
-            None
-        );
-        assert_eq!(fired(&mut faults, CloudCall::ListMachines, None), None);
-        assert_eq!(
-            fired(&mut faults, CloudCall::DeleteMachine, Some("default/worker-1")),
+            hit(&mut faults, CloudCall::DeleteMachine, Some("default/worker-1")),
             Some(Code::Aborted)
         );
         let mut faults = rules([FaultRule::new("any").code(Code::Unavailable)]);
-        assert_eq!(
-            fired(&mut faults, CloudCall::ListMachines, None),
-            Some(Code::Unavailable)
-        );
+        assert_eq!(hit(&mut faults, CloudCall::ListMachines, None), Some(Code::Unavailable));
     }
 
     #[test]
@@ -372,17 +366,17 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_matches_by_class_zone_and_caller() {
-        for (class, zone, caller, expected) in [
+    fn a_rule_matches_by_class_zone_and_client() {
+        for (class, zone, client, expected) in [
             ("po*", "local-*", "mcm-?", true),
             ("other", "", "", false),
             ("", "far", "", false),
             ("", "", "cluster-autoscaler", false),
         ] {
-            let matches = format!("{{class: '{class}', zone: '{zone}', client: '{caller}'}}");
+            let matches = format!("{{class: '{class}', zone: '{zone}', client: '{client}'}}");
             let mut faults = rules([read(&format!("{{match: {matches}, action: {{code: Internal}}}}"))]);
-            let fired = faults.decide(&info(CloudCall::ListMachines, None), &Seed::new(1), at(0));
-            assert_eq!(fired.is_some(), expected, "{class} {zone} {caller}");
+            let hit = faults.decide(&info(CloudCall::ListMachines, None), &Seed::new(1), at(0));
+            assert_eq!(hit.is_some(), expected, "{class} {zone} {client}");
         }
     }
 
@@ -413,7 +407,7 @@ mod tests {
         };
         let hits = |faults: &mut Faults| -> Vec<bool> {
             (0..1000)
-                .map(|_| fired(faults, CloudCall::CreateMachine, None) == Some(Code::Internal))
+                .map(|_| hit(faults, CloudCall::CreateMachine, None) == Some(Code::Internal))
                 .collect()
         };
         let alone = hits(&mut rules([rule("a")]));
@@ -455,7 +449,7 @@ mod tests {
                     now: at(second),
                     ..info(CloudCall::ListMachines, None)
                 };
-                faults.decide(&info, &Seed::new(1), at(0)).map(|fired| fired.effect)
+                faults.decide(&info, &Seed::new(1), at(0)).map(|hit| hit.effect)
             })
             .collect();
         assert_eq!(shown, [at(0), at(0), at(10), at(20)].map(Effect::Stale));
@@ -473,8 +467,8 @@ mod tests {
         faults.restore(vec![fault], 0);
         let machine = Some("default/m-1");
         let call = CloudCall::GetMachineStatus;
-        assert_eq!(fired(&mut faults, call, machine), Some(Code::Internal));
-        assert_eq!(fired(&mut faults, call, machine), None);
+        assert_eq!(hit(&mut faults, call, machine), Some(Code::Internal));
+        assert_eq!(hit(&mut faults, call, machine), None);
     }
 
     #[test]

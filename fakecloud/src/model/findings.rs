@@ -174,24 +174,24 @@ impl Cloud {
     }
 
     /// Records findings about a driver's call that changes VMs, because the ledger does not show them later.
-    pub(super) fn watch_call(&mut self, operation: CloudCall, request: &MachineRequest, caller: &str, now: Timestamp) {
+    pub(super) fn watch_call(&mut self, call: CloudCall, request: &MachineRequest, client: &str, now: Timestamp) {
         let owner = super::calls::owner(request);
-        let by = if caller.is_empty() {
+        let by = if client.is_empty() {
             String::new()
         } else {
-            format!(" by {caller}")
+            format!(" by {client}")
         };
         if self.remembered.frozen.is_some() {
             self.remember(Finding {
                 kind: FindingKind::CallWhileFrozen,
-                subject: operation.rpc().to_owned(),
+                subject: call.rpc().to_owned(),
                 machine: owner.key(),
                 machine_uid: owner.uid.clone(),
                 time: now,
-                message: format!("{operation}{by} while creations and deletions are forbidden"),
+                message: format!("{call}{by} while creations and deletions are forbidden"),
             });
         }
-        if operation != CloudCall::DeleteMachine || request.machine.metadata.deletion_timestamp.is_some() {
+        if call != CloudCall::DeleteMachine || request.machine.metadata.deletion_timestamp.is_some() {
             return;
         }
         let healthy: Vec<String> = self

@@ -319,19 +319,23 @@ pub struct NodeCondition {
     pub message: String,
 }
 
+/// Why a condition is invalid.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConditionError {
+    #[error("type: {0:?} is not a condition type; write one such as DiskPressure or KernelDeadlock")]
+    Type(String),
+    #[error("status: {0:?} is not a status; write True, False or Unknown")]
+    Status(String),
+}
+
 /// Checks type and status of a condition.
-pub(super) fn check_condition(kind: &str, condition: &NodeCondition) -> Result<(), String> {
+pub(super) fn check_condition(kind: &str, condition: &NodeCondition) -> Result<(), ConditionError> {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'/');
     if kind.is_empty() || kind.len() > 253 || !kind.bytes().all(known) {
-        return Err(format!(
-            "type: {kind:?} is not a condition type; write one such as DiskPressure or KernelDeadlock"
-        ));
+        return Err(ConditionError::Type(kind.to_owned()));
     }
     if !["True", "False", "Unknown"].contains(&condition.status.as_str()) {
-        return Err(format!(
-            "status: {:?} is not a status; write True, False or Unknown",
-            condition.status
-        ));
+        return Err(ConditionError::Status(condition.status.clone()));
     }
     Ok(())
 }

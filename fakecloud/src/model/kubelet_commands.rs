@@ -54,7 +54,7 @@ impl Cloud {
     ///
     /// # Errors
     /// No single VM matches, or it is deleted.
-    pub fn mend_kubelet(
+    pub fn restore_kubelet(
         &mut self,
         reference: &Reference,
         kinds: &[FaultKind],
@@ -66,7 +66,7 @@ impl Cloud {
             _ => kinds.to_vec(),
         };
         for kind in all {
-            self.mend_now(ordinal, kind);
+            self.restore_now(ordinal, kind);
         }
         self.answer(ordinal, reference)
     }
@@ -83,7 +83,7 @@ impl Cloud {
         condition: NodeCondition,
         now: Timestamp,
     ) -> Result<&Vm, CommandError> {
-        check_condition(kind, &condition).map_err(CommandError::Unusable)?;
+        check_condition(kind, &condition).map_err(|error| CommandError::Unusable(error.to_string()))?;
         let ordinal = self.command(reference, "SetNodeCondition", &LIVE, NEEDED, now)?;
         let text = format!("{kind} is {}", condition.status);
         if let Some(vm) = self.vms.get_mut(&ordinal) {
@@ -136,7 +136,7 @@ impl Cloud {
         }
     }
 
-    pub(super) fn mend_now(&mut self, ordinal: u64, kind: FaultKind) {
+    pub(super) fn restore_now(&mut self, ordinal: u64, kind: FaultKind) {
         self.forget_end(ordinal, kind);
         if let Some(vm) = self.vms.get_mut(&ordinal) {
             vm.kubelet.remove(kind);
@@ -167,7 +167,7 @@ impl Cloud {
         }
         match planned {
             Planned::End(kind) => {
-                self.mend_now(ordinal, kind);
+                self.restore_now(ordinal, kind);
                 self.say(ordinal, Caller::Cloud, "KubeletMended", "the fault has ended", now);
             }
             Planned::Preempt => {
@@ -252,7 +252,7 @@ mod tests {
             .break_kubelet(&a(), KubeletFault::Partitioned, None, at(20))
             .unwrap();
         assert_eq!(availability(&mut cloud, 1000), Availability::Partitioned);
-        cloud.mend_kubelet(&a(), &[], at(1001)).unwrap();
+        cloud.restore_kubelet(&a(), &[], at(1001)).unwrap();
         assert_eq!(availability(&mut cloud, 1001), Availability::Up);
     }
 

@@ -1,4 +1,4 @@
-//! Delayed creations and attachments: they take effect at their time, even if the caller has given up.
+//! Delayed creations and attachments: they take effect at their time, even if the client has given up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,14 +8,14 @@ use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_driver::MachineRequest;
 
-use super::calls::{Call, class_of, owner, zone_of};
-use super::faults::{CallInfo, Effect, Fired};
+use super::calls::{BegunCall, class_of, owner, zone_of};
+use super::faults::{CallInfo, Effect, Hit};
 use super::{Cloud, CloudCall, Reply, later};
 
 /// A creation that takes effect later.
 struct LateCreation {
     request: MachineRequest,
-    fired: Option<Fired>,
+    hit: Option<Hit>,
     client: String,
 }
 
@@ -23,7 +23,7 @@ struct LateCreation {
 impl fmt::Debug for LateCreation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LateCreation")
-            .field("fired", &self.fired)
+            .field("hit", &self.hit)
             .field("client", &self.client)
             .finish_non_exhaustive()
     }
@@ -121,31 +121,31 @@ impl Cloud {
         }
     }
 
-    /// Starts to create the machine's VM; `client` is the caller, empty: unknown.
+    /// Starts to create the machine's VM; `client`: the name that the client gives, empty: none.
     pub fn begin_creation(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Creation {
         self.advance(now);
         let machine = owner(request).key();
         self.watch_call(CloudCall::CreateMachine, request, client, now);
-        let fired = self.admit(&CallInfo {
-            operation: CloudCall::CreateMachine,
+        let hit = self.admit(&CallInfo {
+            call: CloudCall::CreateMachine,
             machine: Some(&machine),
             class: class_of(request),
             zone: zone_of(&request.class),
-            caller: client,
+            client,
             now,
         });
-        let (fired, delay) = match fired {
-            Some(Fired {
+        let (hit, delay) = match hit {
+            Some(Hit {
                 effect: Effect::Later(delay),
                 ..
-            }) => (fired, delay),
-            fired => return Creation::Done(self.create_as(request, fired, client, now)),
+            }) => (hit, delay),
+            hit => return Creation::Done(self.create_as(request, hit, client, now)),
         };
         let due = later(now, delay);
         let number = self.late.schedule(due);
         let creation = LateCreation {
             request: request.clone(),
-            fired,
+            hit,
             client: client.to_owned(),
         };
         self.late.under_way.insert(number, creation);
@@ -164,7 +164,7 @@ impl Cloud {
             return;
         };
         if let Some(creation) = self.late.under_way.remove(&number) {
-            let reply = self.create_as(&creation.request, creation.fired, &creation.client, due);
+            let reply = self.create_as(&creation.request, creation.hit, &creation.client, due);
             self.late.ended.insert(number, reply);
         } else if let Some(attachment) = self.late.attachments.remove(&number) {
             self.attach_later(&attachment.volume, &attachment.vm, due);
@@ -174,17 +174,17 @@ impl Cloud {
     fn create_as(
         &mut self,
         request: &MachineRequest,
-        fired: Option<Fired>,
+        hit: Option<Hit>,
         client: &str,
         now: Timestamp,
     ) -> Reply<VmIdentity> {
         let owner = owner(request);
-        let call = Call {
-            operation: CloudCall::CreateMachine,
+        let begun = BegunCall {
+            call: CloudCall::CreateMachine,
             machine: Some(owner.key()),
             client: client.to_owned(),
-            fired,
+            hit,
         };
-        self.perform(call, now, |cloud, effect| cloud.create(owner, request, effect, now))
+        self.perform(begun, now, |cloud, effect| cloud.create(owner, request, effect, now))
     }
 }

@@ -184,12 +184,12 @@ impl Cloud {
     }
 
     /// The first configured rate that a call breaks, by its place.
-    pub(super) fn over_rate(&mut self, operation: CloudCall, now: Timestamp) -> Option<usize> {
+    pub(super) fn over_rate(&mut self, call: CloudCall, now: Timestamp) -> Option<usize> {
         self.buckets
             .resize_with(self.settings.rate_limits.len(), Bucket::default);
         let limits = self.settings.rate_limits.iter().zip(&mut self.buckets).enumerate();
         limits
-            .filter(|(_, (limit, _))| limit.call.is_none_or(|wanted| wanted == operation))
+            .filter(|(_, (limit, _))| limit.call.is_none_or(|wanted| wanted == call))
             .find_map(|(place, (limit, bucket))| (!bucket.take(limit.per_second, limit.burst, now)).then_some(place))
     }
 }

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clock::{Seed, Stream};
 pub use fakecloud_api::{
-    Action, At, CloudCall, FaultRule, FaultRuleError, Match, Partial, RateError, Stale, Throttle, Trouble, Window,
+    Action, At, CloudCall, CommonError, FaultRule, FaultRuleError, Match, Partial, RateError, Stale, Throttle, Window,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -337,7 +337,7 @@ impl Cloud {
             vm.first_boot = Some(now);
         }
         if std::mem::take(&mut vm.panicked) {
-            self.mend_now(ordinal, FaultKind::Outage);
+            self.restore_now(ordinal, FaultKind::Outage);
         }
         self.transition(ordinal, VmState::Running, reason, caller, now);
         if first {

@@ -17,29 +17,70 @@ pub struct PartLimits {
     pub tag_value: usize,
 }
 
-/// The first invalid tag: its key, if the error concerns one, and the error.
-pub(super) fn check_tags(tags: &BTreeMap<String, String>, limits: &PartLimits) -> Result<(), (Option<String>, String)> {
-    at_most("tags", tags.len(), limits.tags).map_err(|reason| (None, reason))?;
+/// Why parts of a VM are invalid.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PartError {
+    /// There are too many of them.
+    #[error("there are {count} {what}; at most {limit} are allowed")]
+    TooMany {
+        what: &'static str,
+        count: usize,
+        limit: usize,
+    },
+    /// The key or value of a tag is too long; `key` is shortened.
+    #[error("the {what} has {length} characters; at most {limit} are allowed")]
+    TooLong {
+        key: String,
+        what: &'static str,
+        length: usize,
+        limit: usize,
+    },
+    /// A tag has no key.
+    #[error("the key is empty; give it a name")]
+    EmptyKey,
+}
+
+impl PartError {
+    /// The key of the invalid tag, if the error concerns one tag.
+    pub(super) fn key(&self) -> Option<&str> {
+        match self {
+            Self::TooMany { .. } => None,
+            Self::TooLong { key, .. } => Some(key),
+            Self::EmptyKey => Some(""),
+        }
+    }
+}
+
+/// Checks tags.
+///
+/// # Errors
+/// The first invalid one, or their number.
+pub(super) fn check_tags(tags: &BTreeMap<String, String>, limits: &PartLimits) -> Result<(), PartError> {
+    at_most("tags", tags.len(), limits.tags)?;
     for (key, value) in tags {
         for (what, text, limit) in [("key", key, limits.tag_key), ("value", value, limits.tag_value)] {
             let length = text.chars().count();
             if length > limit {
-                let shown = key.chars().take(40).collect();
-                let reason = format!("the {what} has {length} characters; at most {limit} are allowed");
-                return Err((Some(shown), reason));
+                let key = key.chars().take(40).collect();
+                return Err(PartError::TooLong {
+                    key,
+                    what,
+                    length,
+                    limit,
+                });
             }
         }
         if key.is_empty() {
-            return Err((Some(String::new()), "the key is empty; give it a name".to_owned()));
+            return Err(PartError::EmptyKey);
         }
     }
     Ok(())
 }
 
 /// Checks the number of something.
-pub(super) fn at_most(what: &str, count: usize, limit: usize) -> Result<(), String> {
+pub(super) fn at_most(what: &'static str, count: usize, limit: usize) -> Result<(), PartError> {
     if count > limit {
-        return Err(format!("there are {count} {what}; at most {limit} are allowed"));
+        return Err(PartError::TooMany { what, count, limit });
     }
     Ok(())
 }

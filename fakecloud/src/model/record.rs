@@ -30,7 +30,7 @@ pub enum RecordKind {
     Part,
 }
 
-/// The actor of a record.
+/// What caused a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Caller {
     /// A machine controller through the driver contract.
@@ -63,9 +63,9 @@ pub struct Record {
     pub time: Timestamp,
     /// Kind of the record.
     pub kind: RecordKind,
-    /// The actor.
+    /// What caused it.
     pub caller: Caller,
-    /// The operation: `CreateMachine`, `KillVm`, `Running`, `Joined`, ...
+    /// Name of the call, command or event: `CreateMachine`, `KillVm`, `Running`, `Joined`, ...
     pub operation: Cow<'static, str>,
     /// `NAMESPACE/NAME` of the machine; empty: none.
     pub machine: String,
@@ -85,7 +85,7 @@ pub struct Record {
     pub latency: Duration,
     /// The fault rule that hit, for a call.
     pub fault: Option<String>,
-    /// The caller, for a call in process; empty: unknown.
+    /// The name that the client gives, for a call; empty: none.
     pub client: String,
 }
 

@@ -220,7 +220,7 @@ fn disks(fields: &Map<String, Value>, settings: &Settings) -> Result<Vec<DiskSpe
         unique(disks.iter().map(|other| other.name.as_str()), &disk.name, &path)?;
         disks.push(disk);
     }
-    at_most("disks", disks.len(), settings.limits.disks).map_err(|reason| wrong("disks", &reason))?;
+    at_most("disks", disks.len(), settings.limits.disks).map_err(|error| wrong("disks", &error.to_string()))?;
     if disks.is_empty() {
         disks.push(DiskSpec {
             name: "boot".to_owned(),
@@ -252,7 +252,7 @@ fn nics(fields: &Map<String, Value>, settings: &Settings) -> Result<Vec<NicSpec>
         unique(nics.iter().map(|other| other.name.as_str()), &nic.name, &path)?;
         nics.push(nic);
     }
-    at_most("nics", nics.len(), settings.limits.nics).map_err(|reason| wrong("nics", &reason))?;
+    at_most("nics", nics.len(), settings.limits.nics).map_err(|error| wrong("nics", &error.to_string()))?;
     if nics.is_empty() {
         nics.push(NicSpec {
             name: "primary".to_owned(),
@@ -305,9 +305,9 @@ fn unique<'a>(mut others: impl Iterator<Item = &'a str>, name: &str, path: &str)
 /// The tags of the object at `path`, within the cloud's limits.
 fn tags(item: &Map<String, Value>, path: &str, settings: &Settings) -> Result<BTreeMap<String, String>, DriverError> {
     let tags = texts(item, path, "tags")?;
-    check_tags(&tags, &settings.limits).map_err(|(key, reason)| match key {
-        Some(key) => wrong(&format!("{path}tags[{key}]"), &reason),
-        None => wrong(&format!("{path}tags"), &reason),
+    check_tags(&tags, &settings.limits).map_err(|error| {
+        let index = error.key().map(|key| format!("[{key}]")).unwrap_or_default();
+        wrong(&format!("{path}tags{index}"), &error.to_string())
     })?;
     Ok(tags)
 }

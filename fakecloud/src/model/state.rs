@@ -28,7 +28,8 @@ pub enum Change {
     /// A volume, by its id.
     Volume(String, Option<Volume>),
     /// Number of objects created with a name.
-    Made(String, Option<u64>),
+    #[serde(rename = "Made")]
+    Created(String, Option<u64>),
     /// The small state.
     Small(Box<Small>),
 }
@@ -69,7 +70,8 @@ pub struct Snapshot {
     disks: BTreeMap<String, Disk>,
     nics: BTreeMap<String, Nic>,
     volumes: BTreeMap<String, Volume>,
-    made: BTreeMap<String, u64>,
+    #[serde(rename = "made")]
+    created_counts: BTreeMap<String, u64>,
     small: Small,
 }
 
@@ -153,7 +155,7 @@ impl Snapshot {
             disks: BTreeMap::new(),
             nics: BTreeMap::new(),
             volumes: BTreeMap::new(),
-            made: BTreeMap::new(),
+            created_counts: BTreeMap::new(),
             small: Small::default(),
         }
     }
@@ -165,7 +167,7 @@ impl Snapshot {
             disks: self.disks.len() as u64,
             nics: self.nics.len() as u64,
             volumes: self.volumes.len() as u64,
-            names: self.made.len() as u64,
+            names: self.created_counts.len() as u64,
         }
     }
 
@@ -181,9 +183,16 @@ impl Snapshot {
             .volumes
             .into_iter()
             .map(|(key, row)| Change::Volume(key, Some(row)));
-        let made = self.made.into_iter().map(|(key, row)| Change::Made(key, Some(row)));
+        let created = self
+            .created_counts
+            .into_iter()
+            .map(|(key, row)| Change::Created(key, Some(row)));
         let small = Change::Small(Box::new(self.small));
-        vms.chain(disks).chain(nics).chain(volumes).chain(made).chain([small])
+        vms.chain(disks)
+            .chain(nics)
+            .chain(volumes)
+            .chain(created)
+            .chain([small])
     }
 
     /// All VMs, in the order of their numbers.
@@ -210,7 +219,7 @@ impl Snapshot {
             Change::Disk(key, row) => put(&mut self.disks, key, row),
             Change::Nic(key, row) => put(&mut self.nics, key, row),
             Change::Volume(key, row) => put(&mut self.volumes, key, row),
-            Change::Made(key, row) => put(&mut self.made, key, row),
+            Change::Created(key, row) => put(&mut self.created_counts, key, row),
             Change::Small(small) => self.small = *small,
         }
     }
@@ -268,7 +277,7 @@ impl Cloud {
         for (id, volume) in state.volumes {
             cloud.volumes.insert(id, volume);
         }
-        for (name, count) in state.made {
+        for (name, count) in state.created_counts {
             cloud.created_counts.insert(name, count);
         }
         for (ordinal, vm) in state.vms {
@@ -372,7 +381,7 @@ impl Cloud {
         }
         for key in self.created_counts.take_touched() {
             let row = self.created_counts.get(&key).copied();
-            changes.push(Change::Made(key, row));
+            changes.push(Change::Created(key, row));
         }
         changes
     }
@@ -388,7 +397,7 @@ impl Cloud {
             disks: (*self.disks).clone(),
             nics: (*self.nics).clone(),
             volumes: (*self.volumes).clone(),
-            made: (*self.created_counts).clone(),
+            created_counts: (*self.created_counts).clone(),
             small: self.small(),
         }
     }

@@ -34,20 +34,20 @@ impl Cloud {
             .map_err(|error| DriverError::new(Code::NotFound, error.to_string()))?;
         let vm = vm.clone();
         let machine = vm.owner.key();
-        let fired = self.admit(&CallInfo {
-            operation: CloudCall::UpdateMachine,
+        let hit = self.admit(&CallInfo {
+            call: CloudCall::UpdateMachine,
             machine: Some(&machine),
             class: &vm.owner.class,
             zone: &vm.zone,
-            caller: "",
+            client: "",
             now,
         });
-        let fired = fired.filter(|fired| fired.code != Code::Ok);
-        let result = match fired {
+        let hit = hit.filter(|hit| hit.code != Code::Ok);
+        let result = match hit {
             None => self.apply(&vm, update, false),
-            Some(fired) => {
-                let error = DriverError::new(fired.code, fired.message);
-                match fired.effect {
+            Some(hit) => {
+                let error = DriverError::new(hit.code, hit.message);
+                match hit.effect {
                     Effect::Done => self.apply(&vm, update, false).and(Err(error)),
                     Effect::Part(Partial::Tags) => self.apply(&vm, update, true).and(Err(error)),
                     _ => Err(error),
@@ -76,7 +76,7 @@ impl Cloud {
         tags.retain(|key, _| !update.remove_tags.contains(key));
         tags.extend(update.set_tags.clone());
         check_tags(&tags, &self.settings.limits)
-            .map_err(|(key, reason)| wrong(format!("set_tags[{}]: {reason}", key.unwrap_or_default())))?;
+            .map_err(|error| wrong(format!("set_tags[{}]: {error}", error.key().unwrap_or_default())))?;
         if let Some(missing) = self.settings.required_tags.iter().find(|key| !tags.contains_key(*key)) {
             return Err(wrong(format!(
                 "remove_tags: this cloud's VMs must have the tag {missing}"

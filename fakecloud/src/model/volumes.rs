@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
 use serde::{Deserialize, Serialize};
 
-use super::faults::{CallInfo, Effect, Fired};
+use super::faults::{CallInfo, Effect, Hit};
 use super::{Cloud, CloudCall, Record, Reference, Vm, later};
 use crate::syntax::{is_quantity, is_zone};
 
@@ -118,7 +118,7 @@ impl Cloud {
         )
     }
 
-    /// Carries out a delayed attachment. Its caller has its reply: only the log has an error.
+    /// Carries out a delayed attachment. Its client already has the reply, so that only the log has an error.
     pub(super) fn attach_later(&mut self, id: &str, vm: &str, now: Timestamp) {
         let found = self.vm(vm).cloned();
         let result = match &found {
@@ -223,32 +223,32 @@ impl Cloud {
     /// the Node's name as that of a machine. The log has the request in any case.
     pub fn storage_reply(
         &mut self,
-        operation: CloudCall,
+        call: CloudCall,
         volume: &str,
         node: &str,
         zone: &str,
         now: Timestamp,
     ) -> StorageReply {
-        let fired = self.admit(&CallInfo {
-            operation,
+        let hit = self.admit(&CallInfo {
+            call,
             machine: Some(node),
             class: "",
             zone,
-            caller: "",
+            client: "",
             now,
         });
-        let delay = delay_of(fired.as_ref());
-        let hit = fired.filter(|fired| fired.code != Code::Ok || delay.is_some());
+        let delay = delay_of(hit.as_ref());
+        let hit = hit.filter(|hit| hit.code != Code::Ok || delay.is_some());
         let reply = match (&hit, delay) {
             (None, _) => StorageReply::Done,
             (Some(_), Some(delay)) => StorageReply::Later(delay),
             (Some(_), None) => StorageReply::Refused,
         };
-        let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation.rpc(), now);
+        let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, call.rpc(), now);
         node.clone_into(&mut record.machine);
-        record.code = Some(hit.as_ref().map_or(Code::Ok, |fired| fired.code));
+        record.code = Some(hit.as_ref().map_or(Code::Ok, |hit| hit.code));
         record.latency = delay.unwrap_or_default();
-        record.fault = hit.map(|fired| fired.id);
+        record.fault = hit.map(|hit| hit.id);
         self.log.append(record.saying(volume));
         reply
     }
@@ -277,31 +277,31 @@ impl Cloud {
 
     fn volume_call(
         &mut self,
-        operation: CloudCall,
+        call: CloudCall,
         id: &str,
         machine: &str,
         zone: &str,
         now: Timestamp,
         effect: impl FnOnce(&mut Self, Option<Duration>) -> Result<(), DriverError>,
     ) -> Result<Volume, DriverError> {
-        let fired = self.admit(&CallInfo {
-            operation,
+        let hit = self.admit(&CallInfo {
+            call,
             machine: Some(machine).filter(|machine| !machine.is_empty()),
             class: "",
             zone,
-            caller: "",
+            client: "",
             now,
         });
-        let delay = delay_of(fired.as_ref());
-        let refusal = fired.filter(|fired| fired.code != Code::Ok);
+        let delay = delay_of(hit.as_ref());
+        let refusal = hit.filter(|hit| hit.code != Code::Ok);
         let result = match refusal {
-            Some(fired) if fired.effect == Effect::Done => {
-                effect(self, None).and_then(|()| Err(DriverError::new(fired.code, fired.message)))
+            Some(hit) if hit.effect == Effect::Done => {
+                effect(self, None).and_then(|()| Err(DriverError::new(hit.code, hit.message)))
             }
-            Some(fired) => Err(DriverError::new(fired.code, fired.message)),
+            Some(hit) => Err(DriverError::new(hit.code, hit.message)),
             None => effect(self, delay),
         };
-        let mut record = Record::new(super::RecordKind::Command, super::Caller::Control, operation.rpc(), now);
+        let mut record = Record::new(super::RecordKind::Command, super::Caller::Control, call.rpc(), now);
         machine.clone_into(&mut record.machine);
         record.code = Some(result.as_ref().map_or_else(|error| error.code, |()| Code::Ok));
         self.log.append(record.saying(id));
@@ -311,8 +311,8 @@ impl Cloud {
 }
 
 /// The delay of the effect of a call.
-fn delay_of(fired: Option<&Fired>) -> Option<Duration> {
-    match fired?.effect {
+fn delay_of(hit: Option<&Hit>) -> Option<Duration> {
+    match hit?.effect {
         Effect::Later(delay) => Some(delay),
         _ => None,
     }

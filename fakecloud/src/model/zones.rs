@@ -8,7 +8,7 @@ use mcm_api::cloud::Code;
 use mcm_api::duration::GoDuration;
 use serde::{Deserialize, Serialize};
 
-use super::faults::{Effect, Fired};
+use super::faults::{Effect, Hit};
 use super::{Caller, Cloud, CommandError, Record, RecordKind, VmState, later};
 use crate::Delay;
 use crate::glob;
@@ -152,7 +152,7 @@ impl Cloud {
     ///
     /// # Errors
     /// The failure does not exist.
-    pub fn mend_zone(&mut self, zone: &str, now: Timestamp) -> Result<(), CommandError> {
+    pub fn restore_zone(&mut self, zone: &str, now: Timestamp) -> Result<(), CommandError> {
         self.advance(now);
         if !self.outages.contains_key(zone) {
             return Err(CommandError::NoOutage(zone.to_owned()));
@@ -192,7 +192,7 @@ impl Cloud {
     }
 
     /// The effect of the zone's failure on a call.
-    pub(super) fn zone_hit(&mut self, zone: &str) -> Option<Fired> {
+    pub(super) fn zone_hit(&mut self, zone: &str) -> Option<Hit> {
         if zone.is_empty() {
             return None;
         }
@@ -200,7 +200,7 @@ impl Cloud {
             let id = format!("zone/{}", outage.zone);
             let refused = |outage: &mut ZoneOutage, text: &str| {
                 outage.hits += 1;
-                Some(Fired {
+                Some(Hit {
                     id: id.clone(),
                     code: Code::Unavailable,
                     message: format!("the API of zone {zone} {text}"),
@@ -218,7 +218,7 @@ impl Cloud {
                         return refused(outage, "is unreliable: retry the call");
                     }
                     outage.hits += 1;
-                    return Some(Fired {
+                    return Some(Hit {
                         id,
                         code: Code::Ok,
                         message: String::new(),

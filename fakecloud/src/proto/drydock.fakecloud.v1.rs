@@ -16,14 +16,14 @@ pub struct InfoReply {
     /// pending, running or stopped
     #[prost(uint64, tag = "5")]
     pub live_vms: u64,
-    /// of the log; 0 when it is empty
+    /// of the log; 0 if it is empty
     #[prost(uint64, tag = "6")]
     pub last_sequence: u64,
     #[prost(string, repeated, tag = "7")]
     pub holds: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, repeated, tag = "8")]
     pub machine_types: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// none: every zone is accepted
+    /// empty: every zone is accepted
     #[prost(string, repeated, tag = "9")]
     pub zones: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// the machine types by name
@@ -38,13 +38,13 @@ pub struct InfoReply {
         ::prost::alloc::string::String,
         ZoneNames,
     >,
-    /// none: every image is accepted
+    /// empty: every image is accepted
     #[prost(string, repeated, tag = "12")]
     pub images: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// without them no VM is made
+    /// tags that every VM must have
     #[prost(string, repeated, tag = "13")]
     pub required_tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// since when drivers must change nothing; 0: they may
+    /// since when drivers must change nothing; 0: not frozen
     #[prost(int64, tag = "14")]
     pub frozen_unix_nanos: i64,
 }
@@ -62,7 +62,7 @@ pub struct MachineType {
     pub pods: u32,
     #[prost(string, tag = "5")]
     pub architecture: ::prost::alloc::string::String,
-    /// of an hour; empty: not known
+    /// of an hour; empty: unknown
     #[prost(string, tag = "6")]
     pub price: ::prost::alloc::string::String,
 }
@@ -106,7 +106,7 @@ pub struct Vm {
     pub machine_class: ::prost::alloc::string::String,
     #[prost(enumeration = "VmState", tag = "7")]
     pub state: i32,
-    /// why it is in that state
+    /// the reason for the state
     #[prost(string, tag = "8")]
     pub state_reason: ::prost::alloc::string::String,
     #[prost(bool, tag = "9")]
@@ -129,12 +129,12 @@ pub struct Vm {
     /// internal IPv4 address
     #[prost(string, tag = "16")]
     pub address: ::prost::alloc::string::String,
-    /// another one after each boot; empty before the first
+    /// changes with each boot; empty before the first
     #[prost(string, tag = "17")]
     pub boot_id: ::prost::alloc::string::String,
     #[prost(int64, tag = "18")]
     pub created_unix_nanos: i64,
-    /// the last change of state
+    /// time of the last change of state
     #[prost(int64, tag = "19")]
     pub changed_unix_nanos: i64,
     /// by StopKubelet
@@ -143,14 +143,14 @@ pub struct Vm {
     /// its kubelet has registered the Node
     #[prost(bool, tag = "21")]
     pub joined: bool,
-    /// when the cloud takes it back; 0: never
+    /// when the cloud preempts it; 0: never
     #[prost(int64, tag = "22")]
     pub preempted_unix_nanos: i64,
     #[prost(message, repeated, tag = "23")]
     pub disks: ::prost::alloc::vec::Vec<Disk>,
     #[prost(message, repeated, tag = "24")]
     pub nics: ::prost::alloc::vec::Vec<Nic>,
-    /// ids of those that are attached
+    /// ids of the attached ones
     #[prost(string, repeated, tag = "25")]
     pub volumes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// the name of the Node that it registers
@@ -185,7 +185,7 @@ pub struct UpdateVmRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NicFlags {
-    /// packets that are not its own are dropped
+    /// drops packets that are not its own
     #[prost(bool, tag = "1")]
     pub source_destination_check: bool,
     /// it has an IPv6 address
@@ -250,8 +250,8 @@ pub struct Nic {
     #[prost(int64, tag = "9")]
     pub created_unix_nanos: i64,
 }
-/// Pages: page_size 0 is all; page_token is what the page before answered as next_page_token, which is
-/// empty on the last page. What is made between two pages is on a later one, or on none.
+/// Pages: page_size 0 means all; page_token is the next_page_token of the previous page, which is empty
+/// on the last page. Objects that are created between two pages are on a later page, or on none.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListPartsRequest {
     /// glob on NAME or NAMESPACE/NAME; empty: all
@@ -260,7 +260,7 @@ pub struct ListPartsRequest {
     /// only those without a VM
     #[prost(bool, tag = "2")]
     pub left_behind: bool,
-    /// only those with all of these
+    /// only those with all these tags
     #[prost(btree_map = "string, string", tag = "3")]
     pub tags: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -293,7 +293,7 @@ pub struct Volume {
     pub zone: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub size: ::prost::alloc::string::String,
-    /// empty: it is attached to none
+    /// empty: not attached
     #[prost(string, tag = "4")]
     pub vm_id: ::prost::alloc::string::String,
     #[prost(int64, tag = "5")]
@@ -367,7 +367,7 @@ pub struct SetLimitRequest {
     /// glob; empty: *
     #[prost(string, tag = "3")]
     pub zone: ::prost::alloc::string::String,
-    /// absent: the limit is lifted
+    /// absent: the limit is removed
     #[prost(uint32, optional, tag = "4")]
     pub vms: ::core::option::Option<u32>,
 }
@@ -383,19 +383,19 @@ pub struct FailZoneRequest {
     pub zone: ::prost::alloc::string::String,
     #[prost(enumeration = "ZoneFailure", tag = "2")]
     pub failure: i32,
-    /// absent: until it is mended
+    /// absent: until it is removed
     #[prost(uint64, optional, tag = "3")]
     pub lasts_nanos: ::core::option::Option<u64>,
     /// of a brown-out; absent: 50
     #[prost(uint32, optional, tag = "4")]
     pub error_percent: ::core::option::Option<u32>,
-    /// of a brown-out, a delay as in rules; empty: 1s-10s
+    /// of a brown-out: a delay as in rules; empty: 1s-10s
     #[prost(string, tag = "5")]
     pub latency: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MendZoneRequest {
-    /// as it was failed
+    /// the glob with which the zones failed
     #[prost(string, tag = "1")]
     pub zone: ::prost::alloc::string::String,
 }
@@ -409,10 +409,10 @@ pub struct ZoneOutage {
     pub failure: i32,
     #[prost(int64, tag = "3")]
     pub since_unix_nanos: i64,
-    /// 0: until it is mended
+    /// 0: until it is removed
     #[prost(int64, tag = "4")]
     pub until_unix_nanos: i64,
-    /// calls that it has struck
+    /// number of calls that it has hit
     #[prost(uint64, tag = "5")]
     pub hits: u64,
 }
@@ -428,10 +428,10 @@ pub struct MachineUids {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AuditLedgerRequest {
-    /// The uids of the machines that there are; absent: nothing is said of VMs without a machine.
+    /// The uids of all machines; absent: VMs without a machine are not reported.
     #[prost(message, optional, tag = "1")]
     pub machines: ::core::option::Option<MachineUids>,
-    /// what has no owner for less than that is no finding yet
+    /// objects without an owner for less than this time are not reported
     #[prost(uint64, tag = "2")]
     pub grace_nanos: u64,
 }
@@ -439,7 +439,7 @@ pub struct AuditLedgerRequest {
 pub struct Finding {
     #[prost(enumeration = "FindingKind", tag = "1")]
     pub kind: i32,
-    /// the id of the VM, disk or interface; the call's name
+    /// the id of the VM, disk or interface; or the name of the call
     #[prost(string, tag = "2")]
     pub subject: ::prost::alloc::string::String,
     /// NAMESPACE/NAME
@@ -447,7 +447,7 @@ pub struct Finding {
     pub machine: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
     pub machine_uid: ::prost::alloc::string::String,
-    /// since when, or when
+    /// time of the event, or start of the state
     #[prost(int64, tag = "5")]
     pub time_unix_nanos: i64,
     #[prost(string, tag = "6")]
@@ -473,10 +473,10 @@ pub struct CreateNodesRequest {
     /// 1 to 10000
     #[prost(uint32, tag = "1")]
     pub count: u32,
-    /// The nodes are PREFIX-0, PREFIX-1 and so on, less those names that live VMs have; empty: node.
+    /// The nodes are named PREFIX-0, PREFIX-1 and so on, skipping names of live VMs; empty: node.
     #[prost(string, tag = "2")]
     pub name_prefix: ::prost::alloc::string::String,
-    /// Each node is in the next of them, in turn; none: the cloud's, or REGION-1 where it has none.
+    /// Zones that the nodes use in turn; empty: the configured ones, or REGION-1 if there are none.
     #[prost(string, repeated, tag = "3")]
     pub zones: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// one of InfoReply.machine_types
@@ -528,16 +528,16 @@ pub mod kubelet_fault {
         Frozen(super::Nothing),
         #[prost(message, tag = "4")]
         Flapping(super::Flapping),
-        /// each API call comes later by this
+        /// delay of each of its API calls
         #[prost(uint64, tag = "5")]
         SlowNanos(u64),
-        /// not ready for so long after each start and outage
+        /// after each start and outage it is not ready for this time
         #[prost(uint64, tag = "6")]
         SlowRecoveryNanos(u64),
-        /// all times that it writes are off by this; negative: too early
+        /// offset of all times that it writes; negative: too early
         #[prost(int64, tag = "7")]
         ClockSkewNanos(i64),
-        /// registers again when its Node is deleted
+        /// registers again after its Node was deleted
         #[prost(message, tag = "8")]
         Zombie(super::Nothing),
         /// deletes a Node of its name that belongs to another VM
@@ -553,7 +553,7 @@ pub struct Flapping {
     /// 1 to 99
     #[prost(uint32, tag = "2")]
     pub up_percent: u32,
-    /// unspecified: partitioned; up makes no sense
+    /// unspecified: partitioned; UP is invalid
     #[prost(enumeration = "KubeletState", tag = "3")]
     pub down: i32,
 }
@@ -565,10 +565,10 @@ pub struct NodeCondition {
     /// True, False or Unknown
     #[prost(string, tag = "2")]
     pub status: ::prost::alloc::string::String,
-    /// empty: one is chosen
+    /// empty: the default for type and status
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
-    /// empty: one is chosen
+    /// empty: the default
     #[prost(string, tag = "4")]
     pub message: ::prost::alloc::string::String,
 }
@@ -584,7 +584,7 @@ pub struct Kubelet {
     pub provider_id: ::prost::alloc::string::String,
     #[prost(enumeration = "VmState", tag = "5")]
     pub vm_state: i32,
-    /// off, joining, refused, registered or node gone; off while no kubelets are run.
+    /// off, joining, refused, registered or node gone; off while no kubelets run.
     #[prost(string, tag = "6")]
     pub stage: ::prost::alloc::string::String,
     #[prost(enumeration = "KubeletState", tag = "7")]
@@ -596,16 +596,16 @@ pub struct Kubelet {
     pub conditions: ::prost::alloc::vec::Vec<NodeCondition>,
     #[prost(bool, tag = "10")]
     pub recovering: bool,
-    /// when it goes down or up by itself next; 0: never
+    /// the next scheduled change of its state; 0: never
     #[prost(int64, tag = "11")]
     pub changes_unix_nanos: i64,
-    /// why it was not let in
+    /// why it was rejected; empty: it was not
     #[prost(string, tag = "12")]
     pub refused: ::prost::alloc::string::String,
-    /// of the Node that it has registered
+    /// of its Node
     #[prost(string, tag = "13")]
     pub node_uid: ::prost::alloc::string::String,
-    /// bound to its Node
+    /// number of pods that are bound to its Node
     #[prost(uint32, tag = "14")]
     pub pods: u32,
 }
@@ -615,7 +615,7 @@ pub struct BreakKubeletRequest {
     pub vm: ::core::option::Option<VmReference>,
     #[prost(message, optional, tag = "2")]
     pub fault: ::core::option::Option<KubeletFault>,
-    /// absent: until it is mended
+    /// absent: until it is removed
     #[prost(uint64, optional, tag = "3")]
     pub lasts_nanos: ::core::option::Option<u64>,
 }
@@ -623,7 +623,7 @@ pub struct BreakKubeletRequest {
 pub struct MendKubeletRequest {
     #[prost(message, optional, tag = "1")]
     pub vm: ::core::option::Option<VmReference>,
-    /// none: all
+    /// empty: all
     #[prost(enumeration = "KubeletFaultKind", repeated, tag = "2")]
     pub kinds: ::prost::alloc::vec::Vec<i32>,
 }
@@ -658,7 +658,7 @@ pub struct KillContainerRequest {
     pub namespace: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub pod: ::prost::alloc::string::String,
-    /// empty: the pod's only one
+    /// empty: the pod's only container
     #[prost(string, tag = "3")]
     pub container: ::prost::alloc::string::String,
     /// the reason is OOMKilled instead of Error
@@ -677,7 +677,7 @@ pub struct ListVmsRequest {
     pub machine: ::prost::alloc::string::String,
     #[prost(bool, tag = "2")]
     pub include_terminated: bool,
-    /// only those with all of these
+    /// only those with all these tags
     #[prost(btree_map = "string, string", tag = "3")]
     pub tags: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -706,16 +706,16 @@ pub struct HoldRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HoldReply {
-    /// all that are in force now
+    /// all active holds
     #[prost(string, repeated, tag = "1")]
     pub holds: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// the VMs that the pattern matches now
+    /// the VMs that the pattern matches
     #[prost(message, repeated, tag = "2")]
     pub vms: ::prost::alloc::vec::Vec<Vm>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Window {
-    /// since the ledger began; inclusive
+    /// since the creation of the ledger; inclusive
     #[prost(uint64, tag = "1")]
     pub from_nanos: u64,
     /// exclusive; absent: without end
@@ -724,14 +724,14 @@ pub struct Window {
 }
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Throttle {
-    /// in the long run; more than 0
+    /// on average; more than 0
     #[prost(double, tag = "1")]
     pub per_second: f64,
-    /// at once after a rest; at least 1
+    /// after a pause; at least 1
     #[prost(uint32, tag = "2")]
     pub burst: u32,
 }
-/// How far back an answer shows the ledger.
+/// The age of the ledger that a reply shows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Stale {
     #[prost(oneof = "stale::By", tags = "1, 2")]
@@ -741,17 +741,17 @@ pub struct Stale {
 pub mod stale {
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum By {
-        /// as it was so long ago
+        /// as it was this long ago
         #[prost(uint64, tag = "1")]
         Nanos(u64),
-        /// as it was so many matching calls before
+        /// as it was this many matching calls ago
         #[prost(uint32, tag = "2")]
         Calls(u32),
     }
 }
-/// A rule: of the calls that match, let `skip` pass, then strike at most `times`, each with `probability`.
-/// What of an effect_before_error, lost_reply, effect_delay_nanos, stuck, lie, nameless, partial and stale is given
-/// excludes the others. The first rule that fires decides; rules after it do not see the call.
+/// A fault rule. Of the matching calls the first `skip` pass; then the rule hits each one with `probability`, at most
+/// `times` times. Only one of effect_before_error, lost_reply, effect_delay_nanos, stuck, lie, nameless, partial and
+/// stale may be given. The first rule that hits decides; later rules do not count the call.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Fault {
     #[prost(string, tag = "1")]
@@ -759,33 +759,33 @@ pub struct Fault {
     /// unspecified: any
     #[prost(enumeration = "Operation", tag = "2")]
     pub operation: i32,
-    /// glob on NAME or NAMESPACE/NAME; empty: any call, also those about no machine
+    /// glob on NAME or NAMESPACE/NAME; empty: any call, including those without a machine
     #[prost(string, tag = "3")]
     pub machine: ::prost::alloc::string::String,
     #[prost(uint64, tag = "4")]
     pub skip: u64,
-    /// absent: without end
+    /// absent: unlimited
     #[prost(uint64, optional, tag = "5")]
     pub times: ::core::option::Option<u64>,
     /// machine code 0 to 17; 0 only delays the call
     #[prost(int32, tag = "6")]
     pub code: i32,
-    /// empty: one is given
+    /// empty: a default text
     #[prost(string, tag = "7")]
     pub message: ::prost::alloc::string::String,
-    /// the reply comes later by this; the effect does not
+    /// delay of the reply; the effect is not delayed
     #[prost(uint64, tag = "8")]
     pub latency_nanos: u64,
-    /// the call does its work, and its reply is the error all the same
+    /// the effect commits, and the reply is the error
     #[prost(bool, tag = "9")]
     pub effect_before_error: bool,
     /// matching calls so far; set by the cloud
     #[prost(uint64, tag = "10")]
     pub seen: u64,
-    /// of these, calls that the rule changed; set by the cloud
+    /// of these, calls that the rule hit; set by the cloud
     #[prost(uint64, tag = "11")]
     pub hits: u64,
-    /// creations: the effect, and the reply with it, comes later by this; deletions: they take so long; AttachVolume: the effect comes later by this
+    /// creations: delay of effect and reply; deletions: how long they take; AttachVolume: delay of the effect
     #[prost(uint64, tag = "12")]
     pub effect_delay_nanos: u64,
     /// glob on the machine class's name; empty: any
@@ -794,7 +794,7 @@ pub struct Fault {
     /// glob on the class's zone; empty: any
     #[prost(string, tag = "14")]
     pub zone: ::prost::alloc::string::String,
-    /// glob on who calls, where that is known; empty: anybody
+    /// glob on the client's name; empty: any
     #[prost(string, tag = "15")]
     pub caller: ::prost::alloc::string::String,
     /// absent: always
@@ -803,31 +803,31 @@ pub struct Fault {
     /// absent: always
     #[prost(message, optional, tag = "17")]
     pub window: ::core::option::Option<Window>,
-    /// so many matching calls pass; only those beyond are struck
+    /// the rate of matching calls that pass; only calls beyond it are hit
     #[prost(message, optional, tag = "18")]
     pub throttle: ::core::option::Option<Throttle>,
-    /// code and message of a common trouble, instead of `code`
+    /// code and message of a common error, instead of `code`
     #[prost(enumeration = "Trouble", tag = "19")]
     pub error: i32,
     /// a delay such as 2s, 1s-10s or 5s~2s, instead of `latency_nanos`
     #[prost(string, tag = "20")]
     pub latency: ::prost::alloc::string::String,
-    /// the call does its work, and its caller sees the connection end
+    /// the effect commits, and the client's connection ends
     #[prost(bool, tag = "21")]
     pub lost_reply: bool,
-    /// creations: it never boots; deletions: it never ends; until it is stepped
+    /// creations: the VM stays pending; deletions: it stays stopping; Step ends both
     #[prost(bool, tag = "22")]
     pub stuck: bool,
-    /// it does nothing, and says that all is well
+    /// no effect, and the reply reports success
     #[prost(bool, tag = "23")]
     pub lie: bool,
-    /// a part of the work, then the error
+    /// a part of the effect, then the error
     #[prost(enumeration = "Partial", tag = "24")]
     pub partial: i32,
-    /// get_status and list: the answer shows the past
+    /// GetMachineStatus, ListMachines: the reply shows an earlier state
     #[prost(message, optional, tag = "25")]
     pub stale: ::core::option::Option<Stale>,
-    /// creations and get_status: the answer does not name the node
+    /// creations, GetMachineStatus: the reply does not name the node
     #[prost(bool, tag = "26")]
     pub nameless: bool,
 }
@@ -843,7 +843,7 @@ pub struct FaultList {
     #[prost(message, repeated, tag = "1")]
     pub faults: ::prost::alloc::vec::Vec<Fault>,
 }
-/// One line of the log. Fields that do not apply are empty.
+/// A record of the log. Fields that do not apply are empty.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Record {
     /// 1, 2, 3, ... without gaps
@@ -853,10 +853,10 @@ pub struct Record {
     pub time_unix_nanos: i64,
     #[prost(enumeration = "RecordKind", tag = "3")]
     pub kind: i32,
-    /// who: driver, control, cloud, kubelet
+    /// what caused it: driver, control, cloud or kubelet
     #[prost(string, tag = "4")]
     pub caller: ::prost::alloc::string::String,
-    /// what: CreateMachine, KillVm, Running, Joined, ...
+    /// name of the call, command or event: CreateMachine, KillVm, Running, Joined, ...
     #[prost(string, tag = "5")]
     pub operation: ::prost::alloc::string::String,
     /// NAMESPACE/NAME
@@ -866,10 +866,10 @@ pub struct Record {
     pub vm_id: ::prost::alloc::string::String,
     #[prost(string, tag = "8")]
     pub provider_id: ::prost::alloc::string::String,
-    /// of the VM afterwards
+    /// of the VM after it
     #[prost(enumeration = "VmState", tag = "9")]
     pub state: i32,
-    /// transitions: before
+    /// transitions: of the VM before it
     #[prost(enumeration = "VmState", tag = "10")]
     pub previous: i32,
     /// calls: the machine code of the reply
@@ -877,13 +877,13 @@ pub struct Record {
     pub code: i32,
     #[prost(string, tag = "12")]
     pub message: ::prost::alloc::string::String,
-    /// calls: by how much the reply was delayed
+    /// calls: delay of the reply
     #[prost(uint64, tag = "13")]
     pub latency_nanos: u64,
-    /// calls: the rule that fired
+    /// calls: the rule that hit
     #[prost(string, tag = "14")]
     pub fault_id: ::prost::alloc::string::String,
-    /// calls: who called, where that is known; over gRPC by the header x-client
+    /// calls: the client's name, from the header x-client; empty: none
     #[prost(string, tag = "15")]
     pub client: ::prost::alloc::string::String,
 }
@@ -892,7 +892,7 @@ pub struct AuditRequest {
     /// records with a higher sequence; 0: from the beginning
     #[prost(uint64, tag = "1")]
     pub after: u64,
-    /// at most so many; 0: 1000, which is also the most
+    /// maximum number of records; 0: 1000, which is also the maximum
     #[prost(uint32, tag = "2")]
     pub limit: u32,
     /// glob on NAME or NAMESPACE/NAME; empty: all
@@ -925,9 +925,9 @@ pub struct SetDuplicateCreatesRequest {
 #[repr(i32)]
 pub enum DuplicateCreates {
     Unspecified = 0,
-    /// a second creation answers the VM that is there
+    /// a second creation returns the existing VM
     One = 1,
-    /// a second creation makes a second VM
+    /// a second creation creates a second VM
     Two = 2,
 }
 impl DuplicateCreates {
@@ -995,9 +995,9 @@ impl VmState {
 #[repr(i32)]
 pub enum LimitKind {
     Unspecified = 0,
-    /// what the account may have: every VM that exists counts
+    /// of the account: every existing VM counts
     Quota = 1,
-    /// for what there is room: stopped VMs do not count
+    /// of the cloud's hosts: stopped VMs do not count
     Capacity = 2,
 }
 impl LimitKind {
@@ -1026,12 +1026,12 @@ impl LimitKind {
 #[repr(i32)]
 pub enum ZoneFailure {
     Unspecified = 0,
-    /// calls about VMs of the zone answer UNAVAILABLE; the VMs run
+    /// calls for VMs of the zone return UNAVAILABLE; the VMs run
     Api = 1,
     /// the VMs stop, and none boots; calls are answered
     Compute = 2,
     Both = 3,
-    /// some calls answer UNAVAILABLE, the others late; the VMs run
+    /// some calls return UNAVAILABLE, the others are slow; the VMs run
     BrownOut = 4,
 }
 impl ZoneFailure {
@@ -1150,9 +1150,9 @@ pub enum KubeletState {
     Up = 1,
     /// it does not run; the containers on its VM do
     Stopped = 2,
-    /// it and its pods run; the API server is out of its reach
+    /// it and its pods run, but it cannot reach the API server
     Partitioned = 3,
-    /// it does nothing, and goes on later as if no time had passed
+    /// it is frozen, and continues later as if no time had passed
     Frozen = 4,
 }
 impl KubeletState {
@@ -1181,10 +1181,11 @@ impl KubeletState {
         }
     }
 }
+/// A call of the driver contract, or of the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Operation {
-    /// in a rule: any operation
+    /// in a rule: any call
     Unspecified = 0,
     Create = 1,
     Initialize = 2,
@@ -1239,6 +1240,7 @@ impl Operation {
         }
     }
 }
+/// A common error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Trouble {
@@ -1335,13 +1337,13 @@ pub enum RecordKind {
     Unspecified = 0,
     /// a driver call and its outcome
     Call = 1,
-    /// a call of this service that changes something
+    /// a request of this service that changes something
     Command = 2,
     /// a VM changed its state
     Transition = 3,
-    /// a simulated kubelet started, joined, was refused, stopped
+    /// a simulated kubelet started, joined, was rejected or stopped
     Kubelet = 4,
-    /// a disk or a network interface was made or removed, a zone came back
+    /// a disk or a network interface was created or removed, or a zone recovered
     Part = 5,
 }
 impl RecordKind {
@@ -1463,7 +1465,7 @@ pub mod cloud_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// What this cloud is and how it is set.
+        /// The cloud's version, clock, settings and counters.
         pub async fn info(
             &mut self,
             request: impl tonic::IntoRequest<super::InfoRequest>,
@@ -1507,7 +1509,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "ListVms"));
             self.inner.unary(req, path, codec).await
         }
-        /// One VM, terminated ones included when named by id or provider id.
+        /// One VM; a terminated one only by id or provider id.
         pub async fn get_vm(
             &mut self,
             request: impl tonic::IntoRequest<super::VmReference>,
@@ -1617,7 +1619,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "RebootVm"));
             self.inner.unary(req, path, codec).await
         }
-        /// The VM is deleted behind the back of whoever made it.
+        /// Deletes the VM without the knowledge of the machine controller that created it.
         pub async fn delete_vm(
             &mut self,
             request: impl tonic::IntoRequest<super::VmReference>,
@@ -1639,8 +1641,8 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "DeleteVm"));
             self.inner.unary(req, path, codec).await
         }
-        /// The cloud takes the VM back: its Node says so at once, by the condition TerminationScheduled, and after
-        /// the notice the VM is stopped.
+        /// The cloud preempts the VM: its Node has the condition TerminationScheduled at once, and the VM is
+        /// stopped after the notice.
         pub async fn preempt_vm(
             &mut self,
             request: impl tonic::IntoRequest<super::PreemptVmRequest>,
@@ -1662,7 +1664,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "PreemptVm"));
             self.inner.unary(req, path, codec).await
         }
-        /// The VM's kernel panics: for the cloud it runs, and nothing on it does, until it boots again.
+        /// The VM's kernel panics: the cloud shows it as running, but nothing runs on it until the next boot.
         pub async fn panic_vm(
             &mut self,
             request: impl tonic::IntoRequest<super::VmReference>,
@@ -1684,7 +1686,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "PanicVm"));
             self.inner.unary(req, path, codec).await
         }
-        /// The VM's disk is full: its Node is under DiskPressure, until that condition is cleared.
+        /// The VM's disk is full: its Node has DiskPressure until that condition is cleared.
         pub async fn fill_disk(
             &mut self,
             request: impl tonic::IntoRequest<super::VmReference>,
@@ -1706,8 +1708,8 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "FillDisk"));
             self.inner.unary(req, path, codec).await
         }
-        /// Changes tags, and flags of network interfaces. With INVALID_ARGUMENT nothing has changed; with what
-        /// a fault rule answers, a part may have.
+        /// Changes tags, and flags of network interfaces. INVALID_ARGUMENT changes nothing;
+        /// the error of a fault rule may follow a partial change.
         pub async fn update_vm(
             &mut self,
             request: impl tonic::IntoRequest<super::UpdateVmRequest>,
@@ -1729,7 +1731,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "UpdateVm"));
             self.inner.unary(req, path, codec).await
         }
-        /// Disks and network interfaces are made with a VM and go with it. One without a VM was left behind.
+        /// Disks and network interfaces are created and deleted with a VM. One without a VM was left behind.
         pub async fn list_disks(
             &mut self,
             request: impl tonic::IntoRequest<super::ListPartsRequest>,
@@ -1772,8 +1774,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "ListNics"));
             self.inner.unary(req, path, codec).await
         }
-        /// Volumes outlive VMs. A second creation answers the volume that is there, or ALREADY_EXISTS when it
-        /// differs.
+        /// Volumes outlive VMs. A second creation returns the existing volume, or ALREADY_EXISTS if it differs.
         pub async fn create_volume(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateVolumeRequest>,
@@ -1795,7 +1796,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "CreateVolume"));
             self.inner.unary(req, path, codec).await
         }
-        /// FAILED_PRECONDITION while a VM has it; one that is not there is deleted.
+        /// FAILED_PRECONDITION while it is attached; a missing volume counts as deleted.
         pub async fn delete_volume(
             &mut self,
             request: impl tonic::IntoRequest<super::VolumeReference>,
@@ -1841,7 +1842,8 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "ListVolumes"));
             self.inner.unary(req, path, codec).await
         }
-        /// FAILED_PRECONDITION when another VM has it, the VM is in another zone, or has too many.
+        /// FAILED_PRECONDITION if it is attached to another VM, or the VM is in another zone or has too many
+        /// volumes.
         pub async fn attach_volume(
             &mut self,
             request: impl tonic::IntoRequest<super::AttachVolumeRequest>,
@@ -1863,7 +1865,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "AttachVolume"));
             self.inner.unary(req, path, codec).await
         }
-        /// From whichever VM has it.
+        /// Detaches it from its VM.
         pub async fn detach_volume(
             &mut self,
             request: impl tonic::IntoRequest<super::VolumeReference>,
@@ -1885,7 +1887,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "DetachVolume"));
             self.inner.unary(req, path, codec).await
         }
-        /// The quotas and capacities that are in force.
+        /// The quotas and capacities.
         pub async fn list_limits(
             &mut self,
             request: impl tonic::IntoRequest<super::ListLimitsRequest>,
@@ -1907,7 +1909,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "ListLimits"));
             self.inner.unary(req, path, codec).await
         }
-        /// Sets or lifts one.
+        /// Sets or removes one.
         pub async fn set_limit(
             &mut self,
             request: impl tonic::IntoRequest<super::SetLimitRequest>,
@@ -1929,7 +1931,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "SetLimit"));
             self.inner.unary(req, path, codec).await
         }
-        /// Zones fail; that replaces an earlier failure of the same glob.
+        /// Makes zones fail; this replaces an earlier failure with the same glob.
         pub async fn fail_zone(
             &mut self,
             request: impl tonic::IntoRequest<super::FailZoneRequest>,
@@ -1951,7 +1953,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "FailZone"));
             self.inner.unary(req, path, codec).await
         }
-        /// That failure is over. What it stopped boots again, after a boot delay.
+        /// Ends a failure. VMs that it stopped boot again after a boot delay.
         pub async fn mend_zone(
             &mut self,
             request: impl tonic::IntoRequest<super::MendZoneRequest>,
@@ -1994,8 +1996,8 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "ListZones"));
             self.inner.unary(req, path, codec).await
         }
-        /// What there should not be: VMs, disks and network interfaces without an owner, duplicate VMs of a
-        /// machine, deletions of healthy VMs, calls while frozen.
+        /// Finds illegal states and calls: VMs, disks and network interfaces without an owner, duplicate VMs of
+        /// a machine, deletions of healthy VMs, calls while frozen.
         pub async fn audit_ledger(
             &mut self,
             request: impl tonic::IntoRequest<super::AuditLedgerRequest>,
@@ -2017,7 +2019,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "AuditLedger"));
             self.inner.unary(req, path, codec).await
         }
-        /// While frozen a driver's creations and deletions are found by AuditLedger; they are done all the same.
+        /// While frozen, AuditLedger reports the creations and deletions of drivers; they still take effect.
         pub async fn set_frozen(
             &mut self,
             request: impl tonic::IntoRequest<super::SetFrozenRequest>,
@@ -2039,8 +2041,8 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "SetFrozen"));
             self.inner.unary(req, path, codec).await
         }
-        /// From now on only these credentials (the key apiToken of machine classes' Secrets) are accepted; without
-        /// any, all that have not expired are.
+        /// Sets the accepted credentials (the key apiToken of machine classes' Secrets); without any, all that
+        /// have not expired are accepted.
         pub async fn set_credentials(
             &mut self,
             request: impl tonic::IntoRequest<super::SetCredentialsRequest>,
@@ -2062,10 +2064,9 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "SetCredentials"));
             self.inner.unary(req, path, codec).await
         }
-        /// Makes VMs that no machine stands behind, all of them or none: nodes of somebody else's. They have
-        /// no namespace, class and tags, so no machine controller finds them. Their kubelets have credentials
-        /// of their own and join like all others. A field that makes no sense answers INVALID_ARGUMENT and is
-        /// named.
+        /// Creates VMs without machines, all or none. They have no namespace, class and tags, so no machine
+        /// controller finds them. Their kubelets have credentials of their own and join like all others. An
+        /// invalid field returns INVALID_ARGUMENT with its name.
         pub async fn create_nodes(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateNodesRequest>,
@@ -2090,8 +2091,8 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "CreateNodes"));
             self.inner.unary(req, path, codec).await
         }
-        /// VMs that match make no progress: pending ones do not boot, stopping ones do not end. Holds VMs
-        /// that are created later too.
+        /// Matching VMs make no transition: pending ones do not boot, stopping ones do not end. This includes
+        /// VMs that are created later.
         pub async fn hold(
             &mut self,
             request: impl tonic::IntoRequest<super::HoldRequest>,
@@ -2113,7 +2114,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "Hold"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lifts one hold. Progress that was due happens at once.
+        /// Removes one hold. Overdue transitions happen at once.
         pub async fn release(
             &mut self,
             request: impl tonic::IntoRequest<super::HoldRequest>,
@@ -2135,7 +2136,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "Release"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lets one held VM make one step: pending to running, or stopping to terminated.
+        /// Lets one held VM make one transition: pending to running, or stopping to terminated.
         pub async fn step(
             &mut self,
             request: impl tonic::IntoRequest<super::VmReference>,
@@ -2157,7 +2158,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "Step"));
             self.inner.unary(req, path, codec).await
         }
-        /// The VM goes on running, and its kubelet stops: no lease, no status, no pods.
+        /// Stops the kubelet of a VM, which continues to run: no lease, no status, no pods.
         pub async fn stop_kubelet(
             &mut self,
             request: impl tonic::IntoRequest<super::VmReference>,
@@ -2179,7 +2180,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "StopKubelet"));
             self.inner.unary(req, path, codec).await
         }
-        /// The kubelet runs again.
+        /// Starts the kubelet again.
         pub async fn start_kubelet(
             &mut self,
             request: impl tonic::IntoRequest<super::VmReference>,
@@ -2201,8 +2202,8 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "StartKubelet"));
             self.inner.unary(req, path, codec).await
         }
-        /// Something is wrong with a kubelet from now on. A fault replaces another of its kind: stopped,
-        /// partitioned, frozen and flapping are of one kind, each other one is of its own.
+        /// Sets a fault of a kubelet. It replaces a fault of the same kind: stopped, partitioned, frozen and
+        /// flapping are one kind, each other fault is its own kind.
         pub async fn break_kubelet(
             &mut self,
             request: impl tonic::IntoRequest<super::BreakKubeletRequest>,
@@ -2224,7 +2225,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "BreakKubelet"));
             self.inner.unary(req, path, codec).await
         }
-        /// Nothing of these kinds, or nothing at all, is wrong with a kubelet any more.
+        /// Removes the faults of these kinds from a kubelet; without kinds, all faults.
         pub async fn mend_kubelet(
             &mut self,
             request: impl tonic::IntoRequest<super::MendKubeletRequest>,
@@ -2268,8 +2269,8 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "ListKubelets"));
             self.inner.unary(req, path, codec).await
         }
-        /// A Node shows that condition, as if its kubelet or a node-problem-detector set it. The kubelet
-        /// writes it, so nothing is seen while that is down.
+        /// Sets a condition of a Node, as its kubelet or a node-problem-detector would. The kubelet writes it,
+        /// so it is not visible while the kubelet is down.
         pub async fn set_node_condition(
             &mut self,
             request: impl tonic::IntoRequest<super::SetNodeConditionRequest>,
@@ -2293,8 +2294,8 @@ pub mod cloud_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// A condition of a kubelet's own (Ready, MemoryPressure, DiskPressure, PIDPressure) is healthy
-        /// again; another one is removed.
+        /// Resets a condition that kubelets report (Ready, MemoryPressure, DiskPressure, PIDPressure) to that
+        /// of a healthy kubelet; removes any other.
         pub async fn clear_node_condition(
             &mut self,
             request: impl tonic::IntoRequest<super::ClearNodeConditionRequest>,
@@ -2318,7 +2319,7 @@ pub mod cloud_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// Ends a running container of a pod on a simulated Node, with exit code 137.
+        /// Kills a running container of a pod on a simulated Node, with exit code 137.
         pub async fn kill_container(
             &mut self,
             request: impl tonic::IntoRequest<super::KillContainerRequest>,
@@ -2343,7 +2344,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "KillContainer"));
             self.inner.unary(req, path, codec).await
         }
-        /// Adds a rule by which driver calls fail or are slow. Without an id one is given.
+        /// Adds a rule by which driver calls fail or are slow. A rule without an id gets one.
         pub async fn add_fault(
             &mut self,
             request: impl tonic::IntoRequest<super::Fault>,
@@ -2365,7 +2366,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "AddFault"));
             self.inner.unary(req, path, codec).await
         }
-        /// Removes a rule; answers its last counters.
+        /// Removes a rule; returns its last counters.
         pub async fn remove_fault(
             &mut self,
             request: impl tonic::IntoRequest<super::RemoveFaultRequest>,
@@ -2387,7 +2388,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "RemoveFault"));
             self.inner.unary(req, path, codec).await
         }
-        /// All rules in the order in which they are asked, with their counters.
+        /// All rules in the order in which they are evaluated, with their counters.
         pub async fn list_faults(
             &mut self,
             request: impl tonic::IntoRequest<super::ListFaultsRequest>,
@@ -2431,7 +2432,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "Audit"));
             self.inner.unary(req, path, codec).await
         }
-        /// The same log as a stream: what is there after `after`, then each record as it is written.
+        /// The same log as a stream: the existing records after `after`, then each new one.
         pub async fn watch(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchRequest>,
@@ -2456,7 +2457,7 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "Watch"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// Whether two creations for one machine name make one VM or two.
+        /// Sets whether two creations for one machine create one VM or two.
         pub async fn set_duplicate_creates(
             &mut self,
             request: impl tonic::IntoRequest<super::SetDuplicateCreatesRequest>,
@@ -2495,7 +2496,7 @@ pub mod cloud_server {
     /// Generated trait containing gRPC methods that should be implemented for use with CloudServer.
     #[async_trait]
     pub trait Cloud: std::marker::Send + std::marker::Sync + 'static {
-        /// What this cloud is and how it is set.
+        /// The cloud's version, clock, settings and counters.
         async fn info(
             &self,
             request: tonic::Request<super::InfoRequest>,
@@ -2505,7 +2506,7 @@ pub mod cloud_server {
             &self,
             request: tonic::Request<super::ListVmsRequest>,
         ) -> std::result::Result<tonic::Response<super::VmList>, tonic::Status>;
-        /// One VM, terminated ones included when named by id or provider id.
+        /// One VM; a terminated one only by id or provider id.
         async fn get_vm(
             &self,
             request: tonic::Request<super::VmReference>,
@@ -2530,34 +2531,34 @@ pub mod cloud_server {
             &self,
             request: tonic::Request<super::VmReference>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// The VM is deleted behind the back of whoever made it.
+        /// Deletes the VM without the knowledge of the machine controller that created it.
         async fn delete_vm(
             &self,
             request: tonic::Request<super::VmReference>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// The cloud takes the VM back: its Node says so at once, by the condition TerminationScheduled, and after
-        /// the notice the VM is stopped.
+        /// The cloud preempts the VM: its Node has the condition TerminationScheduled at once, and the VM is
+        /// stopped after the notice.
         async fn preempt_vm(
             &self,
             request: tonic::Request<super::PreemptVmRequest>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// The VM's kernel panics: for the cloud it runs, and nothing on it does, until it boots again.
+        /// The VM's kernel panics: the cloud shows it as running, but nothing runs on it until the next boot.
         async fn panic_vm(
             &self,
             request: tonic::Request<super::VmReference>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// The VM's disk is full: its Node is under DiskPressure, until that condition is cleared.
+        /// The VM's disk is full: its Node has DiskPressure until that condition is cleared.
         async fn fill_disk(
             &self,
             request: tonic::Request<super::VmReference>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// Changes tags, and flags of network interfaces. With INVALID_ARGUMENT nothing has changed; with what
-        /// a fault rule answers, a part may have.
+        /// Changes tags, and flags of network interfaces. INVALID_ARGUMENT changes nothing;
+        /// the error of a fault rule may follow a partial change.
         async fn update_vm(
             &self,
             request: tonic::Request<super::UpdateVmRequest>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// Disks and network interfaces are made with a VM and go with it. One without a VM was left behind.
+        /// Disks and network interfaces are created and deleted with a VM. One without a VM was left behind.
         async fn list_disks(
             &self,
             request: tonic::Request<super::ListPartsRequest>,
@@ -2566,13 +2567,12 @@ pub mod cloud_server {
             &self,
             request: tonic::Request<super::ListPartsRequest>,
         ) -> std::result::Result<tonic::Response<super::NicList>, tonic::Status>;
-        /// Volumes outlive VMs. A second creation answers the volume that is there, or ALREADY_EXISTS when it
-        /// differs.
+        /// Volumes outlive VMs. A second creation returns the existing volume, or ALREADY_EXISTS if it differs.
         async fn create_volume(
             &self,
             request: tonic::Request<super::CreateVolumeRequest>,
         ) -> std::result::Result<tonic::Response<super::Volume>, tonic::Status>;
-        /// FAILED_PRECONDITION while a VM has it; one that is not there is deleted.
+        /// FAILED_PRECONDITION while it is attached; a missing volume counts as deleted.
         async fn delete_volume(
             &self,
             request: tonic::Request<super::VolumeReference>,
@@ -2584,32 +2584,33 @@ pub mod cloud_server {
             &self,
             request: tonic::Request<super::ListVolumesRequest>,
         ) -> std::result::Result<tonic::Response<super::VolumeList>, tonic::Status>;
-        /// FAILED_PRECONDITION when another VM has it, the VM is in another zone, or has too many.
+        /// FAILED_PRECONDITION if it is attached to another VM, or the VM is in another zone or has too many
+        /// volumes.
         async fn attach_volume(
             &self,
             request: tonic::Request<super::AttachVolumeRequest>,
         ) -> std::result::Result<tonic::Response<super::Volume>, tonic::Status>;
-        /// From whichever VM has it.
+        /// Detaches it from its VM.
         async fn detach_volume(
             &self,
             request: tonic::Request<super::VolumeReference>,
         ) -> std::result::Result<tonic::Response<super::Volume>, tonic::Status>;
-        /// The quotas and capacities that are in force.
+        /// The quotas and capacities.
         async fn list_limits(
             &self,
             request: tonic::Request<super::ListLimitsRequest>,
         ) -> std::result::Result<tonic::Response<super::LimitList>, tonic::Status>;
-        /// Sets or lifts one.
+        /// Sets or removes one.
         async fn set_limit(
             &self,
             request: tonic::Request<super::SetLimitRequest>,
         ) -> std::result::Result<tonic::Response<super::LimitList>, tonic::Status>;
-        /// Zones fail; that replaces an earlier failure of the same glob.
+        /// Makes zones fail; this replaces an earlier failure with the same glob.
         async fn fail_zone(
             &self,
             request: tonic::Request<super::FailZoneRequest>,
         ) -> std::result::Result<tonic::Response<super::ZoneList>, tonic::Status>;
-        /// That failure is over. What it stopped boots again, after a boot delay.
+        /// Ends a failure. VMs that it stopped boot again after a boot delay.
         async fn mend_zone(
             &self,
             request: tonic::Request<super::MendZoneRequest>,
@@ -2618,27 +2619,26 @@ pub mod cloud_server {
             &self,
             request: tonic::Request<super::ListZonesRequest>,
         ) -> std::result::Result<tonic::Response<super::ZoneList>, tonic::Status>;
-        /// What there should not be: VMs, disks and network interfaces without an owner, duplicate VMs of a
-        /// machine, deletions of healthy VMs, calls while frozen.
+        /// Finds illegal states and calls: VMs, disks and network interfaces without an owner, duplicate VMs of
+        /// a machine, deletions of healthy VMs, calls while frozen.
         async fn audit_ledger(
             &self,
             request: tonic::Request<super::AuditLedgerRequest>,
         ) -> std::result::Result<tonic::Response<super::FindingList>, tonic::Status>;
-        /// While frozen a driver's creations and deletions are found by AuditLedger; they are done all the same.
+        /// While frozen, AuditLedger reports the creations and deletions of drivers; they still take effect.
         async fn set_frozen(
             &self,
             request: tonic::Request<super::SetFrozenRequest>,
         ) -> std::result::Result<tonic::Response<super::InfoReply>, tonic::Status>;
-        /// From now on only these credentials (the key apiToken of machine classes' Secrets) are accepted; without
-        /// any, all that have not expired are.
+        /// Sets the accepted credentials (the key apiToken of machine classes' Secrets); without any, all that
+        /// have not expired are accepted.
         async fn set_credentials(
             &self,
             request: tonic::Request<super::SetCredentialsRequest>,
         ) -> std::result::Result<tonic::Response<super::InfoReply>, tonic::Status>;
-        /// Makes VMs that no machine stands behind, all of them or none: nodes of somebody else's. They have
-        /// no namespace, class and tags, so no machine controller finds them. Their kubelets have credentials
-        /// of their own and join like all others. A field that makes no sense answers INVALID_ARGUMENT and is
-        /// named.
+        /// Creates VMs without machines, all or none. They have no namespace, class and tags, so no machine
+        /// controller finds them. Their kubelets have credentials of their own and join like all others. An
+        /// invalid field returns INVALID_ARGUMENT with its name.
         async fn create_nodes(
             &self,
             request: tonic::Request<super::CreateNodesRequest>,
@@ -2646,39 +2646,39 @@ pub mod cloud_server {
             tonic::Response<super::CreateNodesReply>,
             tonic::Status,
         >;
-        /// VMs that match make no progress: pending ones do not boot, stopping ones do not end. Holds VMs
-        /// that are created later too.
+        /// Matching VMs make no transition: pending ones do not boot, stopping ones do not end. This includes
+        /// VMs that are created later.
         async fn hold(
             &self,
             request: tonic::Request<super::HoldRequest>,
         ) -> std::result::Result<tonic::Response<super::HoldReply>, tonic::Status>;
-        /// Lifts one hold. Progress that was due happens at once.
+        /// Removes one hold. Overdue transitions happen at once.
         async fn release(
             &self,
             request: tonic::Request<super::HoldRequest>,
         ) -> std::result::Result<tonic::Response<super::HoldReply>, tonic::Status>;
-        /// Lets one held VM make one step: pending to running, or stopping to terminated.
+        /// Lets one held VM make one transition: pending to running, or stopping to terminated.
         async fn step(
             &self,
             request: tonic::Request<super::VmReference>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// The VM goes on running, and its kubelet stops: no lease, no status, no pods.
+        /// Stops the kubelet of a VM, which continues to run: no lease, no status, no pods.
         async fn stop_kubelet(
             &self,
             request: tonic::Request<super::VmReference>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// The kubelet runs again.
+        /// Starts the kubelet again.
         async fn start_kubelet(
             &self,
             request: tonic::Request<super::VmReference>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// Something is wrong with a kubelet from now on. A fault replaces another of its kind: stopped,
-        /// partitioned, frozen and flapping are of one kind, each other one is of its own.
+        /// Sets a fault of a kubelet. It replaces a fault of the same kind: stopped, partitioned, frozen and
+        /// flapping are one kind, each other fault is its own kind.
         async fn break_kubelet(
             &self,
             request: tonic::Request<super::BreakKubeletRequest>,
         ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status>;
-        /// Nothing of these kinds, or nothing at all, is wrong with a kubelet any more.
+        /// Removes the faults of these kinds from a kubelet; without kinds, all faults.
         async fn mend_kubelet(
             &self,
             request: tonic::Request<super::MendKubeletRequest>,
@@ -2688,19 +2688,19 @@ pub mod cloud_server {
             &self,
             request: tonic::Request<super::ListKubeletsRequest>,
         ) -> std::result::Result<tonic::Response<super::KubeletList>, tonic::Status>;
-        /// A Node shows that condition, as if its kubelet or a node-problem-detector set it. The kubelet
-        /// writes it, so nothing is seen while that is down.
+        /// Sets a condition of a Node, as its kubelet or a node-problem-detector would. The kubelet writes it,
+        /// so it is not visible while the kubelet is down.
         async fn set_node_condition(
             &self,
             request: tonic::Request<super::SetNodeConditionRequest>,
         ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status>;
-        /// A condition of a kubelet's own (Ready, MemoryPressure, DiskPressure, PIDPressure) is healthy
-        /// again; another one is removed.
+        /// Resets a condition that kubelets report (Ready, MemoryPressure, DiskPressure, PIDPressure) to that
+        /// of a healthy kubelet; removes any other.
         async fn clear_node_condition(
             &self,
             request: tonic::Request<super::ClearNodeConditionRequest>,
         ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status>;
-        /// Ends a running container of a pod on a simulated Node, with exit code 137.
+        /// Kills a running container of a pod on a simulated Node, with exit code 137.
         async fn kill_container(
             &self,
             request: tonic::Request<super::KillContainerRequest>,
@@ -2708,17 +2708,17 @@ pub mod cloud_server {
             tonic::Response<super::KillContainerReply>,
             tonic::Status,
         >;
-        /// Adds a rule by which driver calls fail or are slow. Without an id one is given.
+        /// Adds a rule by which driver calls fail or are slow. A rule without an id gets one.
         async fn add_fault(
             &self,
             request: tonic::Request<super::Fault>,
         ) -> std::result::Result<tonic::Response<super::Fault>, tonic::Status>;
-        /// Removes a rule; answers its last counters.
+        /// Removes a rule; returns its last counters.
         async fn remove_fault(
             &self,
             request: tonic::Request<super::RemoveFaultRequest>,
         ) -> std::result::Result<tonic::Response<super::Fault>, tonic::Status>;
-        /// All rules in the order in which they are asked, with their counters.
+        /// All rules in the order in which they are evaluated, with their counters.
         async fn list_faults(
             &self,
             request: tonic::Request<super::ListFaultsRequest>,
@@ -2734,12 +2734,12 @@ pub mod cloud_server {
             >
             + std::marker::Send
             + 'static;
-        /// The same log as a stream: what is there after `after`, then each record as it is written.
+        /// The same log as a stream: the existing records after `after`, then each new one.
         async fn watch(
             &self,
             request: tonic::Request<super::WatchRequest>,
         ) -> std::result::Result<tonic::Response<Self::WatchStream>, tonic::Status>;
-        /// Whether two creations for one machine name make one VM or two.
+        /// Sets whether two creations for one machine create one VM or two.
         async fn set_duplicate_creates(
             &self,
             request: tonic::Request<super::SetDuplicateCreatesRequest>,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::objects::{Phase, Request, Status, Strategy};
-use super::vms::VmState;
+use super::vms::VmPower;
 
 /// One action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,22 +42,22 @@ impl Plan {
 }
 
 /// The next step.
-pub(super) fn decide(request: &Request, vm: VmState, now: Timestamp) -> Plan {
-    let is_final = matches!(vm, VmState::Running | VmState::Absent);
+pub(super) fn decide(request: &Request, vm: VmPower, now: Timestamp) -> Plan {
+    let is_final = matches!(vm, VmPower::Running | VmPower::Absent);
     match (request.deleting, request.held) {
         (true, false) => return Plan::default(),
         // The machine recovered, or is gone; a VM that was stopped is started first.
         (true, true) if is_final => return Plan::act(Action::RemoveFinalizer),
-        (true, true) if vm == VmState::Stopped => return Plan::act(Action::Start),
+        (true, true) if vm == VmPower::Stopped => return Plan::act(Action::Start),
         (true, true) => return Plan::default(),
         (false, false) => return Plan::act(Action::AddFinalizer),
         (false, true) => {}
     }
     if request.status.phase == Phase::Rebuilding {
         return match vm {
-            VmState::Stopped => with_status(request, Phase::Waiting, Action::Rebuild),
-            VmState::Running => Plan::act(Action::Stop),
-            VmState::Changing | VmState::Absent => Plan::default(),
+            VmPower::Stopped => with_status(request, Phase::Waiting, Action::Rebuild),
+            VmPower::Running => Plan::act(Action::Stop),
+            VmPower::Changing | VmPower::Absent => Plan::default(),
         };
     }
     let status = &request.status;
@@ -94,14 +94,14 @@ fn with_status(request: &Request, phase: Phase, action: Action) -> Plan {
 }
 
 /// The next attempt. It is counted before it is made, so that a process that dies in between does not repeat it for ever.
-fn attempt(request: &Request, vm: VmState, now: Timestamp) -> Plan {
+fn attempt(request: &Request, vm: VmPower, now: Timestamp) -> Plan {
     let (phase, action) = match (request.strategy, vm) {
         (Strategy::Delete, _) => (Phase::Deleting, Action::DeleteMachine),
-        (_, VmState::Changing | VmState::Absent) => return Plan::default(),
-        (Strategy::Rebuild, VmState::Running) => (Phase::Rebuilding, Action::Stop),
-        (Strategy::Rebuild, VmState::Stopped) => (Phase::Waiting, Action::Rebuild),
-        (Strategy::Reboot | Strategy::Escalate, VmState::Running) => (Phase::Waiting, Action::Reboot),
-        (Strategy::Reboot | Strategy::Escalate, VmState::Stopped) => (Phase::Waiting, Action::Start),
+        (_, VmPower::Changing | VmPower::Absent) => return Plan::default(),
+        (Strategy::Rebuild, VmPower::Running) => (Phase::Rebuilding, Action::Stop),
+        (Strategy::Rebuild, VmPower::Stopped) => (Phase::Waiting, Action::Rebuild),
+        (Strategy::Reboot | Strategy::Escalate, VmPower::Running) => (Phase::Waiting, Action::Reboot),
+        (Strategy::Reboot | Strategy::Escalate, VmPower::Stopped) => (Phase::Waiting, Action::Start),
     };
     let status = Status {
         phase,
@@ -145,24 +145,24 @@ mod tests {
     }
 
     #[rstest]
-    #[case::first_attempt(request(Strategy::Reboot, 0, 0), VmState::Running, &[Action::Reboot])]
-    #[case::stopped_vm(request(Strategy::Reboot, 0, 0), VmState::Stopped, &[Action::Start])]
-    #[case::vm_boots(request(Strategy::Reboot, 0, 0), VmState::Changing, &[])]
-    #[case::the_machine_may_recover(request(Strategy::Reboot, 1, 60), VmState::Running, &[])]
-    #[case::second_attempt(request(Strategy::Reboot, 1, 61), VmState::Running, &[Action::Reboot])]
-    #[case::exhausted(request(Strategy::Reboot, 2, 61), VmState::Running, &[])]
-    #[case::escalates(request(Strategy::Escalate, 2, 61), VmState::Running, &[Action::DeleteMachine])]
-    #[case::does_not_escalate_early(request(Strategy::Escalate, 2, 60), VmState::Running, &[])]
-    #[case::rebuild_stops_first(request(Strategy::Rebuild, 0, 0), VmState::Running, &[Action::Stop])]
-    #[case::deletion(request(Strategy::Delete, 0, 0), VmState::Absent, &[Action::DeleteMachine])]
-    #[case::not_held(Request { held: false, ..request(Strategy::Reboot, 0, 0) }, VmState::Running, &[Action::AddFinalizer])]
-    #[case::recovered(Request { deleting: true, ..request(Strategy::Reboot, 1, 5) }, VmState::Running, &[Action::RemoveFinalizer])]
-    #[case::recovered_during_a_reboot(Request { deleting: true, ..request(Strategy::Reboot, 1, 5) }, VmState::Changing, &[])]
-    #[case::cancelled_while_stopped(Request { deleting: true, ..request(Strategy::Rebuild, 1, 5) }, VmState::Stopped, &[Action::Start])]
-    #[case::machine_gone(Request { deleting: true, ..request(Strategy::Reboot, 1, 5) }, VmState::Absent, &[Action::RemoveFinalizer])]
+    #[case::first_attempt(request(Strategy::Reboot, 0, 0), VmPower::Running, &[Action::Reboot])]
+    #[case::stopped_vm(request(Strategy::Reboot, 0, 0), VmPower::Stopped, &[Action::Start])]
+    #[case::vm_boots(request(Strategy::Reboot, 0, 0), VmPower::Changing, &[])]
+    #[case::the_machine_may_recover(request(Strategy::Reboot, 1, 60), VmPower::Running, &[])]
+    #[case::second_attempt(request(Strategy::Reboot, 1, 61), VmPower::Running, &[Action::Reboot])]
+    #[case::exhausted(request(Strategy::Reboot, 2, 61), VmPower::Running, &[])]
+    #[case::escalates(request(Strategy::Escalate, 2, 61), VmPower::Running, &[Action::DeleteMachine])]
+    #[case::does_not_escalate_early(request(Strategy::Escalate, 2, 60), VmPower::Running, &[])]
+    #[case::rebuild_stops_first(request(Strategy::Rebuild, 0, 0), VmPower::Running, &[Action::Stop])]
+    #[case::deletion(request(Strategy::Delete, 0, 0), VmPower::Absent, &[Action::DeleteMachine])]
+    #[case::not_held(Request { held: false, ..request(Strategy::Reboot, 0, 0) }, VmPower::Running, &[Action::AddFinalizer])]
+    #[case::recovered(Request { deleting: true, ..request(Strategy::Reboot, 1, 5) }, VmPower::Running, &[Action::RemoveFinalizer])]
+    #[case::recovered_during_a_reboot(Request { deleting: true, ..request(Strategy::Reboot, 1, 5) }, VmPower::Changing, &[])]
+    #[case::cancelled_while_stopped(Request { deleting: true, ..request(Strategy::Rebuild, 1, 5) }, VmPower::Stopped, &[Action::Start])]
+    #[case::machine_gone(Request { deleting: true, ..request(Strategy::Reboot, 1, 5) }, VmPower::Absent, &[Action::RemoveFinalizer])]
     fn the_next_step_follows_from_request_and_vm(
         #[case] request: Request,
-        #[case] vm: VmState,
+        #[case] vm: VmPower,
         #[case] expected: &[Action],
     ) {
         assert_eq!(decide(&request, vm, now()).actions, expected);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn an_attempt_is_counted_before_it_is_made() {
-        let status = decide(&request(Strategy::Reboot, 1, 61), VmState::Running, now())
+        let status = decide(&request(Strategy::Reboot, 1, 61), VmPower::Running, now())
             .status
             .unwrap();
         assert_eq!((status.phase, status.retry_count), (Phase::Waiting, 2));
@@ -181,7 +181,7 @@ mod tests {
     fn a_stopped_vm_is_rebuilt() {
         let mut stopped = request(Strategy::Rebuild, 1, 5);
         stopped.status.phase = Phase::Rebuilding;
-        assert_eq!(decide(&stopped, VmState::Stopped, now()).actions, [Action::Rebuild]);
-        assert_eq!(decide(&stopped, VmState::Changing, now()), Plan::default());
+        assert_eq!(decide(&stopped, VmPower::Stopped, now()).actions, [Action::Rebuild]);
+        assert_eq!(decide(&stopped, VmPower::Changing, now()), Plan::default());
     }
 }

@@ -25,7 +25,7 @@ use self::decide::{Action, decide};
 pub use self::objects::{FINALIZER, GROUP, KIND, VERSION};
 pub use self::objects::{Phase, Strategy};
 use self::objects::{Request, resource};
-pub use self::vms::{ControlledVms, VmError, VmState, Vms};
+pub use self::vms::{ControlledVms, VmError, VmPower, Vms};
 
 /// The time between two looks at the requests.
 pub const PERIOD: Duration = Duration::from_secs(2);

@@ -32,7 +32,7 @@ pub enum Strategy {
     /// It is power-cycled.
     #[default]
     Reboot,
-    /// Its disk is written anew: it is stopped, cleaned and started.
+    /// Its disk is written again: it is stopped, cleaned and started.
     Rebuild,
     /// Its machine is deleted.
     Delete,

@@ -10,7 +10,7 @@ use crate::proto::cloud_client::CloudClient;
 
 /// The state of a machine's VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VmState {
+pub enum VmPower {
     /// There is none.
     Absent,
     /// It runs, or boots.
@@ -37,7 +37,7 @@ const CONDITIONS: [&str; 3] = ["DiskPressure", "ReadonlyFilesystem", "KernelDead
 /// The commands of a remediation.
 pub trait Vms: Send + Sync {
     /// The state of the machine's VM.
-    fn state(&self, namespace: &str, machine: &str) -> impl Future<Output = Result<VmState, VmError>> + Send;
+    fn state(&self, namespace: &str, machine: &str) -> impl Future<Output = Result<VmPower, VmError>> + Send;
     /// Power-cycles the running VM.
     fn reboot(&self, namespace: &str, machine: &str) -> impl Future<Output = Result<(), VmError>> + Send;
     /// Stops the VM.
@@ -86,17 +86,17 @@ where
     T::ResponseBody: HttpBody<Data = Bytes> + Send + 'static,
     <T::ResponseBody as HttpBody>::Error: Into<StdError> + Send,
 {
-    async fn state(&self, namespace: &str, machine: &str) -> Result<VmState, VmError> {
+    async fn state(&self, namespace: &str, machine: &str) -> Result<VmPower, VmError> {
         let vm = match self.0.clone().get_vm(reference(namespace, machine)).await {
             Ok(vm) => vm.into_inner(),
-            Err(status) if status.code() == Code::NotFound => return Ok(VmState::Absent),
+            Err(status) if status.code() == Code::NotFound => return Ok(VmPower::Absent),
             Err(status) => return Err(rejected("GetVm")(status)),
         };
         Ok(match vm.state() {
-            proto::VmState::Running => VmState::Running,
-            proto::VmState::Stopped => VmState::Stopped,
-            proto::VmState::Terminated => VmState::Absent,
-            _ => VmState::Changing,
+            proto::VmState::Running => VmPower::Running,
+            proto::VmState::Stopped => VmPower::Stopped,
+            proto::VmState::Terminated => VmPower::Absent,
+            _ => VmPower::Changing,
         })
     }
 

@@ -261,10 +261,11 @@ impl proto::cloud_server::Cloud for ControlService {
         request: Request<proto::CreateVolumeRequest>,
     ) -> Result<Response<proto::Volume>, Status> {
         let proto::CreateVolumeRequest { id, zone, size } = request.into_inner();
-        let made = self
+        let created = self
             .cloud
             .step(|cloud, now| cloud.create_volume(&id, &zone, &size, now));
-        made.map(|made| Response::new(ledger::volume(&made)))
+        created
+            .map(|created| Response::new(ledger::volume(&created)))
             .map_err(convert::refusal)
     }
 
@@ -350,7 +351,7 @@ impl proto::cloud_server::Cloud for ControlService {
 
     async fn mend_zone(&self, request: Request<proto::MendZoneRequest>) -> Result<Response<proto::ZoneList>, Status> {
         let zone = request.into_inner().zone;
-        let restored = self.cloud.step(|cloud, now| cloud.mend_zone(&zone, now));
+        let restored = self.cloud.step(|cloud, now| cloud.restore_zone(&zone, now));
         restored.map_err(|error| convert::command_error(&error))?;
         Ok(Response::new(self.zones()))
     }
@@ -440,7 +441,7 @@ impl proto::cloud_server::Cloud for ControlService {
     ) -> Result<Response<proto::Kubelet>, Status> {
         let request = request.into_inner();
         let kinds = kubelets::read_kinds(&request.kinds)?;
-        self.kubelet_command(request.vm, |cloud, vm, now| cloud.mend_kubelet(vm, &kinds, now))
+        self.kubelet_command(request.vm, |cloud, vm, now| cloud.restore_kubelet(vm, &kinds, now))
     }
 
     async fn list_kubelets(

@@ -16,17 +16,17 @@ use crate::Fakecloud;
 use crate::model::{Cloud, Creation, Reply};
 
 tokio::task_local! {
-    static CALLER: String;
+    static CLIENT: String;
 }
 
-/// Performs driver calls on behalf of `client`, which the log shows as the caller.
+/// Performs driver calls under the name of `client`, for the log and for fault rules.
 pub async fn calling_as<F: Future>(client: String, calls: F) -> F::Output {
-    CALLER.scope(client, calls).await
+    CLIENT.scope(client, calls).await
 }
 
-/// The caller of the current call; empty: unknown.
-fn caller() -> String {
-    CALLER.try_with(Clone::clone).unwrap_or_default()
+/// The name of the current call's client; empty: none.
+fn client_of_call() -> String {
+    CLIENT.try_with(Clone::clone).unwrap_or_default()
 }
 
 /// A driver that calls a fake cloud in this process.
@@ -41,7 +41,7 @@ impl FakeDriver {
     }
 
     async fn call<T>(&self, call: impl FnOnce(&mut Cloud, &str, Timestamp) -> Reply<T>) -> Result<T, DriverError> {
-        let client = caller();
+        let client = client_of_call();
         let reply = self.cloud.step(|cloud, now| call(cloud, &client, now));
         self.answer(reply).await
     }
@@ -71,7 +71,7 @@ fn check_provider(class: &MachineClass) -> Result<(), DriverError> {
 impl Driver for FakeDriver {
     async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
         check_provider(&request.class)?;
-        let client = caller();
+        let client = client_of_call();
         let begun = self
             .cloud
             .step(|cloud, now| cloud.begin_creation(&request, &client, now));

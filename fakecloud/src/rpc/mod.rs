@@ -1,7 +1,7 @@
 //! The cloud's two contracts over the model: the driver for machine controllers, and control. This module holds
 //! adapters and conversions, no behaviour.
 
-pub(crate) mod caller;
+pub(crate) mod client;
 mod control;
 mod convert;
 mod driver;

@@ -8,7 +8,7 @@ use mcm_api::duration::GoDuration;
 use tonic::Status;
 
 use super::units::span;
-use crate::model::{Action, At, CloudCall, Fault, FaultRule, Match, Partial, Stale, Throttle, Trouble, Window};
+use crate::model::{Action, At, CloudCall, CommonError, Fault, FaultRule, Match, Partial, Stale, Throttle, Window};
 use crate::{Delay, proto};
 
 const OPERATIONS: [(CloudCall, proto::Operation); 10] = [
@@ -23,14 +23,14 @@ const OPERATIONS: [(CloudCall, proto::Operation); 10] = [
     (CloudCall::AttachVolume, proto::Operation::Attach),
     (CloudCall::DetachVolume, proto::Operation::Detach),
 ];
-const TROUBLES: [(Trouble, proto::Trouble); 7] = [
-    (Trouble::Quota, proto::Trouble::Quota),
-    (Trouble::Capacity, proto::Trouble::Capacity),
-    (Trouble::Throttled, proto::Trouble::Throttled),
-    (Trouble::CredentialsExpired, proto::Trouble::CredentialsExpired),
-    (Trouble::CredentialsWrong, proto::Trouble::CredentialsWrong),
-    (Trouble::Denied, proto::Trouble::Denied),
-    (Trouble::Outage, proto::Trouble::Outage),
+const COMMON_ERRORS: [(CommonError, proto::Trouble); 7] = [
+    (CommonError::Quota, proto::Trouble::Quota),
+    (CommonError::Capacity, proto::Trouble::Capacity),
+    (CommonError::Throttled, proto::Trouble::Throttled),
+    (CommonError::CredentialsExpired, proto::Trouble::CredentialsExpired),
+    (CommonError::CredentialsWrong, proto::Trouble::CredentialsWrong),
+    (CommonError::Denied, proto::Trouble::Denied),
+    (CommonError::Outage, proto::Trouble::Outage),
 ];
 const PARTIALS: [(Partial, proto::Partial); 4] = [
     (Partial::Nics, proto::Partial::Nics),
@@ -83,7 +83,7 @@ pub(super) fn fault(fault: Fault) -> proto::Fault {
             burst: throttle.burst,
         }),
         code: action.code.unwrap_or(Code::Ok).number(),
-        error: number_of(&TROUBLES, action.error),
+        error: number_of(&COMMON_ERRORS, action.error),
         message: action.message.unwrap_or_default(),
         latency_nanos,
         latency,
@@ -165,7 +165,7 @@ pub(crate) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
     };
     let action = Action {
         code: Some(code).filter(|code| *code != Code::Ok),
-        error: value_of(&TROUBLES, fault.error, "error")?,
+        error: value_of(&COMMON_ERRORS, fault.error, "error")?,
         message: text(fault.message),
         latency: Some(latency).filter(|latency| *latency != Delay::default()),
         at: if fault.effect_before_error {

@@ -126,7 +126,7 @@ impl Incoming {
         })
     }
 
-    /// The line that callers wait for.
+    /// The line that says where it serves. Scripts wait for it.
     pub(super) fn announcement(&self) -> String {
         let mut parts = Vec::new();
         for listener in &self.listeners {

@@ -12,12 +12,12 @@ use tokio::task::JoinSet;
 
 use crate::process::{LIMIT, Process, request};
 
-/// Number of concurrent callers, each with its own machines.
-const CALLERS: u64 = 4;
-/// Number of machines of each caller.
+/// Number of concurrent clients, each with its own machines.
+const CLIENTS: u64 = 4;
+/// Number of machines of each client.
 const MACHINES: u64 = 3;
 
-/// A caller's knowledge of a machine's VM.
+/// What a client knows of a machine's VM.
 #[derive(Clone, Debug, PartialEq)]
 enum Known {
     /// A reply said that it exists.
@@ -28,7 +28,7 @@ enum Known {
     Open,
 }
 
-/// Shared state of the callers of one round.
+/// Shared state of the clients of one round.
 #[derive(Debug, Default)]
 struct Round {
     /// Number of answered calls.
@@ -104,10 +104,10 @@ async fn a_process_killed_two_hundred_times_loses_no_vm_and_restores_no_deleted_
 async fn is_killed(kills: u64) {
     let folder = tempfile::tempdir().unwrap();
     let seed = Seed::new(7);
-    let mut known: Vec<BTreeMap<String, Known>> = (0..CALLERS)
-        .map(|caller| {
+    let mut known: Vec<BTreeMap<String, Known>> = (0..CLIENTS)
+        .map(|client| {
             (0..MACHINES)
-                .map(|machine| (format!("m-{caller}-{machine}"), Known::Gone))
+                .map(|machine| (format!("m-{client}-{machine}"), Known::Gone))
                 .collect()
         })
         .collect();
@@ -132,17 +132,17 @@ async fn is_killed(kills: u64) {
             enough: 1 + seed.stream(&format!("round/{round}")).below(16),
             ..Round::default()
         });
-        let mut callers = JoinSet::new();
-        for (caller, knows) in known.drain(..).enumerate() {
-            let stream = seed.stream(&format!("caller/{round}/{caller}"));
-            callers.spawn(call(process.driver(), knows, stream, Arc::clone(&shared)));
+        let mut clients = JoinSet::new();
+        for (client, knows) in known.drain(..).enumerate() {
+            let stream = seed.stream(&format!("caller/{round}/{client}"));
+            clients.spawn(call(process.driver(), knows, stream, Arc::clone(&shared)));
         }
         tokio::time::timeout(LIMIT, shared.reached.notified())
             .await
             .expect("the program answers no more");
         process.kill().await;
         shared.dead.store(true, Ordering::Relaxed);
-        let ended = tokio::time::timeout(LIMIT, callers.join_all())
+        let ended = tokio::time::timeout(LIMIT, clients.join_all())
             .await
             .expect("a call neither ends nor fails");
         for (knows, gone) in ended {

@@ -1,4 +1,4 @@
-//! Health and reflection, and the caller of gRPC calls in the log.
+//! Health and reflection, and the client of gRPC calls in the log.
 
 use fakecloud::proto::AuditRequest;
 use mcm_driver::proto::driver_client::DriverClient;
@@ -54,7 +54,7 @@ async fn both_contracts_are_healthy_and_described() {
 }
 
 #[tokio::test]
-async fn the_log_names_the_caller_of_a_grpc_call() {
+async fn the_log_names_the_client_of_a_grpc_call() {
     let process = Process::start(None, 1).await;
     let mut driver = DriverClient::new(process.channel());
     let mut request = Request::new(mcm_driver::proto::VolumesRequest::default());

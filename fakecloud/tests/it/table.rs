@@ -43,29 +43,29 @@ const MATCHES: [Row; 10] = [
     legal(
         "match: {call: createMachine}",
         "the call",
-        &["a_rule_matches_by_operation_and_machine"],
+        &["a_rule_matches_by_call_and_machine"],
     ),
     legal(
         "match: {machine: 'worker-*'}",
         "the machine's name, with or without its namespace",
-        &["a_rule_matches_by_operation_and_machine"],
+        &["a_rule_matches_by_call_and_machine"],
     ),
     legal(
         "match: {class: 'pool-*'}",
         "the machine class",
-        &["a_rule_matches_by_class_zone_and_caller"],
+        &["a_rule_matches_by_class_zone_and_client"],
     ),
     legal(
         "match: {zone: local-1}",
         "the zone of the machine class",
-        &["a_rule_matches_by_class_zone_and_caller"],
+        &["a_rule_matches_by_class_zone_and_client"],
     ),
     legal(
         "match: {client: 'mcm-*'}",
-        "the caller",
+        "the name that the client gives",
         &[
-            "a_rule_hits_only_matching_callers",
-            "the_log_names_the_caller_of_a_grpc_call",
+            "a_rule_hits_only_matching_clients",
+            "the_log_names_the_client_of_a_grpc_call",
         ],
     ),
     legal(
@@ -166,13 +166,13 @@ const EFFECTS: [Row; 28] = [
     ),
     legal(
         "action: {lostReply: true}",
-        "the effect commits, and the caller's connection ends without a reply",
+        "the effect commits, and the client's connection ends without a reply",
         &["a_lost_reply_leaves_the_vm_behind"],
     ),
     legal(
         "{match: {call: createMachine}, action: {effectDelay: 5m}}",
-        "the VM is created later, whether or not the caller still waits",
-        &["a_delayed_creation_takes_effect_even_if_its_caller_gave_up"],
+        "the VM is created later, whether or not the client still waits",
+        &["a_delayed_creation_takes_effect_even_if_its_client_gave_up"],
     ),
     legal(
         "{match: {call: deleteMachine}, action: {effectDelay: 10m}}",

@@ -27,7 +27,7 @@ use crate::http::Body;
 use crate::identity::Identity;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
-use crate::keys::TokenSecret;
+use crate::keys::{KeptKeys, TokenSecret};
 use crate::kinds;
 use crate::life::{Disconnected, Life};
 use crate::metrics::{Collector, Metrics};
@@ -37,6 +37,7 @@ use crate::registry::{Registry, Settings};
 use crate::service_port::ServicePort;
 use crate::signer::Signer;
 use crate::status::ApiError;
+use crate::store::log::Loaded;
 use crate::store::{Commit, CommitListener, Store};
 
 /// Revisions start above this value, so that small numbers are "too old", as in a cluster with a history.
@@ -140,6 +141,47 @@ impl CommitListener for Marking {
     }
 }
 
+/// The authority of the server's certificates, and the key that signs tokens; on a simulated clock there is no
+/// authority. A data folder keeps both.
+fn credentials(
+    seed: &Seed,
+    clock: &Clock,
+    data: Option<(&Data, Option<KeptKeys>)>,
+) -> Result<(Option<Authority>, TokenSecret), Error> {
+    // Tokens repeat in a simulated run; elsewhere a client must not be able to predict the key.
+    let secrets = if clock.is_simulated() {
+        seed.clone()
+    } else {
+        Seed::from_entropy()?
+    };
+    let token_secret = TokenSecret::new(&mut secrets.stream("apiserver token key"));
+    match data {
+        _ if clock.is_simulated() => Ok((None, token_secret)),
+        None => Ok((Some(Authority::new()?), token_secret)),
+        Some((data, keys)) => {
+            let (authority, token_secret) = data.credentials(keys, token_secret)?;
+            Ok((Some(authority), token_secret))
+        }
+    }
+}
+
+/// Restores the objects of a data folder, and creates the initial objects of a cluster that are missing.
+fn fill(
+    registry: &Registry,
+    authorization: Authorization,
+    seed: &Seed,
+    loaded: Option<(&Data, &Loaded)>,
+) -> Result<(), Error> {
+    if let Some((data, loaded)) = loaded {
+        data.restore(loaded, registry)?;
+    }
+    if authorization == Authorization::Rbac {
+        registry.seed_roles(&mut seed.stream("apiserver role ids"), loaded.is_some())?;
+    }
+    registry.seed_cluster(&mut seed.stream("apiserver cluster ids"), loaded.is_some())?;
+    Ok(())
+}
+
 /// An embedded API server. Clones are cheap; dropping the last clone ends the server.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -181,21 +223,7 @@ impl Server {
             Some(loaded) => seed.child(&format!("after revision {}", loaded.revision())),
             None => seed,
         };
-        // Tokens repeat in a simulated run; elsewhere a client must not be able to predict the key.
-        let secrets = if clock.is_simulated() {
-            seed.clone()
-        } else {
-            Seed::from_entropy()?
-        };
-        let token_secret = TokenSecret::new(&mut secrets.stream("apiserver token key"));
-        let (authority, token_secret) = match &data {
-            _ if clock.is_simulated() => (None, token_secret),
-            None => (Some(Authority::new()?), token_secret),
-            Some(data) => {
-                let (authority, token_secret) = data.credentials(keys, token_secret)?;
-                (Some(authority), token_secret)
-            }
-        };
+        let (authority, token_secret) = credentials(&seed, &clock, data.as_ref().zip(Some(keys)))?;
         let certificate_authority = authority.as_ref().map(Authority::pem).unwrap_or_default();
         let settings = Settings {
             garbage_collector,
@@ -224,13 +252,7 @@ impl Server {
             store.revisions(),
         );
         let registry = Registry::new(store, kinds::builtin(), clock, ids, settings);
-        if let (Some(data), Some(loaded)) = (&data, &loaded) {
-            data.restore(loaded, &registry)?;
-        }
-        if authorization == Authorization::Rbac {
-            registry.seed_roles(&mut seed.stream("apiserver role ids"), loaded.is_some())?;
-        }
-        registry.seed_cluster(&mut seed.stream("apiserver cluster ids"), loaded.is_some())?;
+        fill(&registry, authorization, &seed, data.as_ref().zip(loaded.as_ref()))?;
         let authorizer = Authorizer::new(authorization, registry.store());
         let admission = Admission::new(registry.store());
         let inner = Inner {

@@ -109,7 +109,7 @@ impl Apiserver {
         let ended = tokio::select! {
             biased;
             () = stdin_closes(), if self.until_stdin_closes => Ok(Outcome::Passed),
-            reason = plane.trouble() => Err(Stop::Usage(reason)),
+            reason = plane.failure() => Err(Stop::Usage(reason)),
         };
         drop(plane.shutdown().await);
         ended

@@ -8,7 +8,7 @@ use http::Request;
 use stage::controller_metrics::{PANICS, RESTARTS};
 
 use super::finding::Finding;
-use super::running_world::{self, World};
+use super::running_world::{self, World, WorldError};
 use super::{Outcome, Stop, block_on};
 
 /// The metric of panics of request handlers.
@@ -24,7 +24,7 @@ pub(super) fn report(findings: &mut Vec<Finding>) -> Result<Outcome, Stop> {
     };
     let lines = match block_on(metrics(&world))? {
         Ok(text) => describe(&text),
-        Err(reason) => Lines::Unknown(reason),
+        Err(error) => Lines::Unknown(error.to_string()),
     };
     match lines {
         Lines::Unknown(reason) => {
@@ -54,18 +54,26 @@ enum Lines {
     Some(Vec<String>),
 }
 
-async fn metrics(world: &World) -> Result<String, String> {
-    let client = world.client().await.map_err(|error| error.to_string())?;
-    let Some(client) = client else {
-        return Err("its API server is unknown".to_owned());
-    };
-    let request = Request::get("/metrics").body(Vec::new());
-    let request = request.map_err(|error| error.to_string())?;
-    match tokio::time::timeout(LIMIT, client.request_text(request)).await {
-        Ok(Ok(text)) => Ok(text),
-        Ok(Err(error)) => Err(format!("its API server answers /metrics with an error: {error}")),
-        Err(_) => Err(format!("its API server does not answer /metrics within {LIMIT:?}")),
-    }
+/// Why the metrics of a world are unknown.
+#[derive(Debug, thiserror::Error)]
+enum MetricsError {
+    #[error(transparent)]
+    World(#[from] WorldError),
+    #[error("its API server is unknown")]
+    UnknownServer,
+    #[error(transparent)]
+    Request(#[from] http::Error),
+    #[error("its API server answers /metrics with an error: {0}")]
+    Answer(#[from] kube::Error),
+    #[error("its API server does not answer /metrics within {LIMIT:?}")]
+    NoAnswer,
+}
+
+async fn metrics(world: &World) -> Result<String, MetricsError> {
+    let client = world.client().await?.ok_or(MetricsError::UnknownServer)?;
+    let request = Request::get("/metrics").body(Vec::new())?;
+    let text = tokio::time::timeout(LIMIT, client.request_text(request)).await;
+    Ok(text.map_err(|_| MetricsError::NoAnswer)??)
 }
 
 /// One series of a counter.

@@ -4,14 +4,16 @@
 //! share an etcd and kube-apiserver (`envtest`) or a cluster.
 
 use std::collections::VecDeque;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use clock::{Clock, LostTime};
 use jiff::{SignedDuration, Timestamp};
 use judge::evaluate::{between, short};
+use mcm_api::GoDuration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use parking_lot::Mutex;
@@ -23,7 +25,7 @@ use stage::kind;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use super::output::inform;
@@ -171,39 +173,8 @@ pub(super) fn run(jobs: Vec<Job>, requested: Option<usize>, arguments: &StageArg
             })
             .collect();
         drop(events);
-        let finished = runtime.block_on(async {
-            let mut finished = Finished {
-                results: jobs.iter().map(|_| None).collect(),
-                interrupt: None,
-            };
-            loop {
-                tokio::select! {
-                    biased;
-                    interrupt = interrupts.next() => {
-                        if work.stop.is_cancelled() {
-                            eprintln!("drydock: the removal is still in progress; wait");
-                        }
-                        finished.interrupt.get_or_insert(interrupt);
-                        work.stop.cancel();
-                    }
-                    event = seen.recv() => match event {
-                        Some(Event::Started { worker, index }) => progress.started(worker, &jobs[index]),
-                        Some(Event::Finished { worker, index, result }) => {
-                            progress.finished(worker, &jobs[index], &result);
-                            finished.results[index] = Some(*result);
-                        }
-                        None => return finished,
-                    },
-                }
-            }
-        });
-        let mut stopped = Vec::new();
-        for thread in threads {
-            let panicked = |_| Err(Stop::Usage("a worker panicked; its message is above".to_owned()));
-            stopped.extend(thread.join().unwrap_or_else(panicked).err());
-        }
-        stopped.retain(|stop| !matches!(stop, Stop::Cancelled));
-        match (stopped.into_iter().next(), finished.interrupt) {
+        let finished = runtime.block_on(work.collect(&progress, &mut seen, &mut interrupts));
+        match (first_error(threads), finished.interrupt) {
             (None, _) => Ok(finished),
             // The partial results are reported in any case.
             (Some(stop), Some(_)) => {
@@ -227,6 +198,14 @@ pub(super) fn run(jobs: Vec<Job>, requested: Option<usize>, arguments: &StageArg
     Ok(finished)
 }
 
+/// Waits for all workers; returns the first error of one that was not cancelled.
+fn first_error(threads: Vec<ScopedJoinHandle<'_, Result<(), Stop>>>) -> Option<Stop> {
+    let panicked = |_| Err(Stop::Usage("a worker panicked; its message is above".to_owned()));
+    let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked));
+    let stopped: Vec<Stop> = ended.filter_map(Result::err).collect();
+    stopped.into_iter().find(|stop| !matches!(stop, Stop::Cancelled))
+}
+
 /// Prints a note if the host was too busy for a representative run.
 fn report_lost_time(lost: Duration, took: Duration) {
     if lost > took.mul_f64(STARVED) {
@@ -240,6 +219,39 @@ fn report_lost_time(lost: Duration, took: Duration) {
 }
 
 impl Work<'_> {
+    /// Collects the results until all workers have ended. The first interrupt ends the running jobs.
+    async fn collect(
+        &self,
+        progress: &Progress,
+        seen: &mut UnboundedReceiver<Event>,
+        interrupts: &mut Interrupts,
+    ) -> Finished {
+        let mut finished = Finished {
+            results: self.jobs.iter().map(|_| None).collect(),
+            interrupt: None,
+        };
+        loop {
+            tokio::select! {
+                biased;
+                interrupt = interrupts.next() => {
+                    if self.stop.is_cancelled() {
+                        eprintln!("drydock: the removal is still in progress; wait");
+                    }
+                    finished.interrupt.get_or_insert(interrupt);
+                    self.stop.cancel();
+                }
+                event = seen.recv() => match event {
+                    Some(Event::Started { worker, index }) => progress.started(worker, &self.jobs[index]),
+                    Some(Event::Finished { worker, index, result }) => {
+                        progress.finished(worker, &self.jobs[index], &result);
+                        finished.results[index] = Some(*result);
+                    }
+                    None => return finished,
+                },
+            }
+        }
+    }
+
     /// Runs one worker: performs jobs one after another until the queue is empty or the run is stopped.
     fn perform(&self, worker: usize, events: &UnboundedSender<Event>) -> Result<(), Stop> {
         let runtime = runtime(1)?;
@@ -332,46 +344,50 @@ async fn run_one(job: &Job, session: Option<&Session>, shared: &Shared) -> RunRe
 pub(super) async fn run_simulated(job: &Job) -> RunResult {
     match run_in_process(job).await {
         Ok(result) => result,
-        Err(reason) => {
-            let mut result = RunResult::broken(job, reason);
+        Err(error) => {
+            let mut result = RunResult::broken(job, error.to_string());
             runner::report(job, &mut result, None);
             result
         }
     }
 }
 
-async fn run_in_process(job: &Job) -> Result<RunResult, String> {
-    let cannot = |error: std::io::Error| format!("cannot start a process for the simulation: {error}");
-    let mut child = Command::new(this_program().map_err(cannot)?)
+/// Why the process of a simulation has no result.
+#[derive(Debug, thiserror::Error)]
+enum SimulationError {
+    #[error("cannot start a process for the simulation: {0}")]
+    Process(#[from] std::io::Error),
+    #[error("the job has no JSON form: {0}")]
+    Job(#[from] serde_json::Error),
+    #[error("it runs away: the simulation took longer than {0} by the wall clock (limits.wallTime) and was killed")]
+    RunsAway(GoDuration),
+    #[error("the simulation ended without a result ({status}): {stderr}")]
+    NoResult { status: ExitStatus, stderr: String },
+}
+
+async fn run_in_process(job: &Job) -> Result<RunResult, SimulationError> {
+    let mut child = Command::new(this_program()?)
         .args(["perform", "--parent", &std::process::id().to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true)
-        .spawn()
-        .map_err(cannot)?;
+        .spawn()?;
     let process = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-    let text = serde_json::to_vec(job).map_err(|error| format!("the job has no JSON form: {error}"))?;
+    let text = serde_json::to_vec(job)?;
     if let Some(mut input) = child.stdin.take() {
-        input.write_all(&text).await.map_err(cannot)?;
+        input.write_all(&text).await?;
     }
     let Ok(output) = tokio::time::timeout(job.plan.limits.wall_time.0, child.wait_with_output()).await else {
         if let Some(process) = process {
             let _ = kill(process, Signal::SIGKILL);
         }
-        return Err(format!(
-            "it runs away: the simulation took longer than {} by the wall clock (limits.wallTime) and was killed",
-            job.plan.limits.wall_time
-        ));
+        return Err(SimulationError::RunsAway(job.plan.limits.wall_time));
     };
-    let output = output.map_err(cannot)?;
-    serde_json::from_slice(&output.stdout).map_err(|_| {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        format!(
-            "the simulation ended without a result ({}): {}",
-            output.status,
-            stderr.trim()
-        )
+    let output = output?;
+    serde_json::from_slice(&output.stdout).map_err(|_| SimulationError::NoResult {
+        status: output.status,
+        stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
     })
 }
 

@@ -39,6 +39,25 @@ pub(super) fn remove_before_start(on_kind: bool) {
     }
 }
 
+/// The removal of a leftover.
+enum Removal {
+    NotRequested,
+    Done,
+    Failed(String),
+}
+
+impl Removal {
+    fn of<E: std::fmt::Display>(requested: bool, remove: impl FnOnce() -> Result<(), E>) -> Self {
+        if !requested {
+            return Self::NotRequested;
+        }
+        match remove() {
+            Ok(()) => Self::Done,
+            Err(error) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
 /// Finds all leftovers, or removes them. Fails if one cannot be removed.
 pub(super) fn report(clean: bool, findings: &mut Vec<Finding>) -> Outcome {
     let mut outcome = Outcome::Passed;
@@ -46,24 +65,22 @@ pub(super) fn report(clean: bool, findings: &mut Vec<Finding>) -> Outcome {
     let file = left_file();
     let found = find_all();
     let total = found.len() + usize::from(file.is_some());
-    let mut add = |what: String, removed: Option<Result<(), String>>| {
-        findings.push(match removed {
-            None => Finding::problem("leftover", what),
-            Some(Ok(())) => Finding::ok("removed", what),
-            Some(Err(error)) => {
+    let mut add = |what: String, removal: Removal| {
+        findings.push(match removal {
+            Removal::NotRequested => Finding::problem("leftover", what),
+            Removal::Done => Finding::ok("removed", what),
+            Removal::Failed(reason) => {
                 outcome = Outcome::Failed;
-                Finding::problem("leftover", format!("{what}: {error}"))
+                Finding::problem("leftover", format!("{what}: {reason}"))
             }
         });
     };
     for leftover in &found {
-        let removed = clean.then(|| leftover.remove().map_err(|error| error.to_string()));
-        add(describe(leftover), removed);
+        add(describe(leftover), Removal::of(clean, || leftover.remove()));
     }
     if let Some(file) = file {
         let what = format!("{}: the file of a killed `drydock up`", file.display());
-        let removed = clean.then(|| std::fs::remove_file(&file).map_err(|error| error.to_string()));
-        add(what, removed);
+        add(what, Removal::of(clean, || std::fs::remove_file(&file)));
     }
     match (total, clean) {
         (0, _) => findings.push(Finding::ok("leftovers", "none")),

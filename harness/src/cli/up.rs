@@ -266,11 +266,11 @@ async fn deployed(cluster: &Cluster, population: &Population) -> String {
     let namespace = up.namespace().to_owned();
     tokio::select! {
         biased;
-        reason = up.trouble() => return reason,
+        reason = up.failure() => return reason,
         settled = population.settle(&world, &namespace) => print_error(settled),
     }
     say!("{}", DataFolder::default().describe_end("everything"));
-    up.trouble().await
+    up.failure().await
 }
 
 /// Lets `drydock nodes` find the world. A failure is only printed.
@@ -325,7 +325,7 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
         print_up(plane.kubeconfig());
         say!("  kubectl api-resources\n");
         say!("{end}");
-        return Err(Stop::Usage(plane.trouble().await));
+        return Err(Stop::Usage(plane.failure().await));
     }
     let without_controller = plan.controller == Controller::None;
     let (seed, cloud) = (plan.seed, plan.cloud.clone());

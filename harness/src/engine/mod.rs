@@ -148,8 +148,8 @@ fn observe_all<S: Stage>(
     let (keep, replicas) = watch::channel(keeper.as_ref().map_or(0, |keeper| keeper.replicas));
     if let Some(keeper) = keeper {
         let run = keeper::run(client, clock.clone(), &namespace, keeper, replicas);
-        let trouble = |error: UnknownKind| Raw::Trouble(error.to_string());
-        others.push(run.unwrap_or_else(|error| futures::stream::once(std::future::ready(trouble(error))).boxed()));
+        let failure = |error: UnknownKind| Raw::Failure(error.to_string());
+        others.push(run.unwrap_or_else(|error| futures::stream::once(std::future::ready(failure(error))).boxed()));
     }
     if scenario.world.agents {
         others.push(agents::run(stage.clusters().target().clone(), clock.clone()));
@@ -239,7 +239,7 @@ impl<S: Stage> Engine<'_, S> {
             let raw = tokio::select! {
                 biased;
                 raw = self.observations.next() => raw,
-                reason = self.stage.trouble() => return Err(self.failed(reason)),
+                reason = self.stage.failure() => return Err(self.failed(reason)),
                 () = self.clock.sleep_until(deadline) => {
                     let missing = waiting.join(", ");
                     return Err(self.failed(format!("the API server did not list {missing} within {}", short(READY))));
@@ -271,7 +271,7 @@ impl<S: Stage> Engine<'_, S> {
             let raw = tokio::select! {
                 biased;
                 raw = self.observations.next() => raw,
-                reason = self.stage.trouble() => return Err(self.failed(reason)),
+                reason = self.stage.failure() => return Err(self.failed(reason)),
                 () = self.clock.sleep_until(wake) => continue,
             };
             self.process_raw(raw).await?;
@@ -325,7 +325,7 @@ impl<S: Stage> Engine<'_, S> {
                 .map(|(_, object)| Seen::Deleted(kind, Box::new(object.clone())))
                 .collect(),
             Some(Raw::Request(request)) => vec![Seen::Request(request)],
-            Some(Raw::Note(what) | Raw::Trouble(what)) => vec![Seen::Note(what)],
+            Some(Raw::Note(what) | Raw::Failure(what)) => vec![Seen::Note(what)],
             None => return Err(self.failed("the watches ended")),
         };
         for what in seen {

@@ -37,7 +37,7 @@ pub enum Raw {
     /// An action of an actor of the harness.
     Note(String),
     /// A watch failed and will be retried.
-    Trouble(String),
+    Failure(String),
 }
 
 /// Delay before a failed read is retried.
@@ -123,7 +123,7 @@ fn watch(
                 }
                 Ok(watcher::Event::InitDone) => list(kind, std::mem::take(&mut listed)),
                 Err(error) if is_not_found(&error) => vec![Raw::NotServed(kind)],
-                Err(error) => vec![Raw::Trouble(format!(
+                Err(error) => vec![Raw::Failure(format!(
                     "watch of {}: {}",
                     kind.plural,
                     brief_watch(&error)
@@ -131,7 +131,7 @@ fn watch(
             };
             stream::iter(raws)
         })
-        .then(move |raw| pause_after_trouble(raw, clock.clone()))
+        .then(move |raw| pause_after_failure(raw, clock.clone()))
         .boxed()
 }
 
@@ -156,27 +156,27 @@ fn watch_cloud(cloud: CloudClient, clock: Clock) -> BoxStream<'static, Raw> {
     stream::unfold((None::<Events>, 0), move |(events, after)| {
         let cloud = cloud.clone();
         async move {
-            let trouble = |what: String| Some((Raw::Trouble(format!("watch of the cloud: {what}")), (None, after)));
+            let failure = |what: String| Some((Raw::Failure(format!("watch of the cloud: {what}")), (None, after)));
             let mut events = match events {
                 Some(events) => events,
                 None => match cloud.watch(after).await {
                     Ok(events) => events,
-                    Err(error) => return trouble(error.to_string()),
+                    Err(error) => return failure(error.to_string()),
                 },
             };
             match events.next().await {
                 Some(Ok((number, event))) => Some((Raw::Cloud(event), (Some(events), number))),
-                Some(Err(error)) => trouble(error.to_string()),
-                None => trouble("the stream ended".to_owned()),
+                Some(Err(error)) => failure(error.to_string()),
+                None => failure("the stream ended".to_owned()),
             }
         }
     })
-    .then(move |raw| pause_after_trouble(raw, clock.clone()))
+    .then(move |raw| pause_after_failure(raw, clock.clone()))
     .boxed()
 }
 
-async fn pause_after_trouble(raw: Raw, clock: Clock) -> Raw {
-    if matches!(raw, Raw::Trouble(_) | Raw::NotServed(_)) {
+async fn pause_after_failure(raw: Raw, clock: Clock) -> Raw {
+    if matches!(raw, Raw::Failure(_) | Raw::NotServed(_)) {
         clock.sleep(RETRY).await;
     }
     raw

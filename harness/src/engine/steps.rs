@@ -261,7 +261,7 @@ impl<S: Stage> Engine<'_, S> {
                     return Ok(done?);
                 }
                 raw = self.observations.next() => raw,
-                reason = self.stage.trouble() => return Err(self.failed(reason).into()),
+                reason = self.stage.failure() => return Err(self.failed(reason).into()),
             };
             self.process_raw(raw).await?;
         }

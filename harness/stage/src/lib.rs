@@ -287,7 +287,7 @@ pub trait Stage {
     }
 
     /// Returns the reason when a part of the world ends unexpectedly.
-    fn trouble(&mut self) -> impl Future<Output = String>;
+    fn failure(&mut self) -> impl Future<Output = String>;
 }
 
 /// Performs a scenario on a running stage.

@@ -410,7 +410,7 @@ impl Stage for ProcessStage {
         (!audits.is_empty()).then(|| stream::select_all(audits.iter().map(Audit::follow)).boxed())
     }
 
-    async fn trouble(&mut self) -> String {
+    async fn failure(&mut self) -> String {
         tokio::select! {
             biased;
             ended = self.fakecloud.ended() => ended.to_string(),
@@ -419,7 +419,7 @@ impl Stage for ProcessStage {
             Some(ended) = self.scheduled.join_next() => {
                 ended.unwrap_or_else(|error| format!("the task that runs the scheduled disturbances failed: {error}"))
             }
-            reason = self.planes.trouble() => reason,
+            reason = self.planes.failure() => reason,
         }
     }
 }

@@ -101,7 +101,7 @@ impl ProcessStage {
         loop {
             let (exited, how) = tokio::select! {
                 biased;
-                reason = self.planes.trouble() => return reason,
+                reason = self.planes.failure() => return reason,
                 ended = self.fakecloud.ended() => (Process::Fakecloud, ended.to_string()),
                 how = self.mcm.ended() => (Process::Mcm, how),
                 process = due(restarts, &clock) => match self.start_again(process).await {

@@ -17,7 +17,7 @@ use crate::event::EventType;
 use crate::merge::difference;
 use crate::ownership::is_controlled_by;
 use crate::set::{is_active, stamp};
-use crate::steps::{Act, Kind, Plan};
+use crate::steps::{Kind, OwnerAction, Plan};
 
 const FROZEN: &str = "Frozen";
 /// How long a machine that a set released counts against its limit.
@@ -335,7 +335,7 @@ fn set_plan(set: &MachineSet, freeze: bool, reason: Reason, now: Timestamp) -> P
         return plan;
     }
     plan.push(
-        Act::RecordEvent {
+        OwnerAction::RecordEvent {
             type_: EventType::Normal,
             reason: event,
             message: text,
@@ -399,10 +399,10 @@ fn plan(kind: Kind, metadata: &ObjectMeta, status: Option<Value>, freeze: bool, 
             "labels": { keys::FREEZE_LABEL: label },
             "annotations": { keys::UNFREEZE_ANNOTATION: null },
         } });
-        plan.push(Act::Patch { kind, name, patch }, reason.clone());
+        plan.push(OwnerAction::Patch { kind, name, patch }, reason.clone());
     } else if let Some(change) = status {
         let patch = json!({ "metadata": { "resourceVersion": version }, "status": change });
-        plan.push(Act::WriteStatus { kind, name, patch }, reason.clone());
+        plan.push(OwnerAction::WriteStatus { kind, name, patch }, reason.clone());
     }
     plan
 }

@@ -24,7 +24,7 @@ pub enum Kind {
 /// One action. Patches are JSON merge patches; each carries the resourceVersion of the observed object, so that the API
 /// server rejects it if the object has changed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Act {
+pub enum OwnerAction {
     /// Writes metadata or spec.
     Patch {
         /// The kind of the object.
@@ -80,7 +80,7 @@ pub enum Act {
     },
 }
 
-impl Act {
+impl OwnerAction {
     /// The deletion of an object, with uid and resourceVersion as preconditions.
     pub fn deletion(kind: Kind, metadata: &ObjectMeta) -> Self {
         Self::Delete {
@@ -101,14 +101,14 @@ impl Act {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step<R> {
     /// The action.
-    pub act: Act,
+    pub action: OwnerAction,
     /// Its reason.
     pub reason: R,
 }
 
 /// The plan for one object.
 ///
-/// The shell performs the steps in order. The first failure ends the list, unless the step [may fail](Act::may_fail).
+/// The shell performs the steps in order. The first failure ends the list, unless the step [may fail](OwnerAction::may_fail).
 /// If all steps were performed, and not only events, the shell decides again at once, with a view that includes the
 /// writes; after the failure of a step that may fail, it decides again after a wait.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,14 +131,14 @@ impl<R> Default for Plan<R> {
 impl<R> Plan<R> {
     /// Whether the plan writes a status, and otherwise at most events: it changes nothing that the next decision uses.
     pub fn only_reports(&self) -> bool {
-        let writes = |act: &Act| matches!(act, Act::WriteStatus { .. });
-        let reports = |act: &Act| writes(act) || matches!(act, Act::RecordEvent { .. });
-        self.steps.iter().any(|step| writes(&step.act)) && self.steps.iter().all(|step| reports(&step.act))
+        let writes = |action: &OwnerAction| matches!(action, OwnerAction::WriteStatus { .. });
+        let reports = |action: &OwnerAction| writes(action) || matches!(action, OwnerAction::RecordEvent { .. });
+        self.steps.iter().any(|step| writes(&step.action)) && self.steps.iter().all(|step| reports(&step.action))
     }
 
     /// Appends a step.
-    pub(crate) fn push(&mut self, act: Act, reason: R) {
-        self.steps.push(Step { act, reason });
+    pub(crate) fn push(&mut self, action: OwnerAction, reason: R) {
+        self.steps.push(Step { action, reason });
     }
 
     /// Requests the next decision after that time at the latest.

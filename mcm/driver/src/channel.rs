@@ -177,7 +177,7 @@ impl Dialler {
                 )));
             }
             None => {}
-            Some(tls) => drop(tls.name_of(&host).map_err(wrong)?),
+            Some(tls) => drop(tls.name_of(&host).map_err(|error| wrong(error.to_string()))?),
         }
         Ok(Self {
             address: address.to_owned(),
@@ -204,7 +204,9 @@ impl Dialler {
             return Ok(TokioIo::new(Box::new(stream)));
         };
         let config = Arc::new(tls.files.client_config()?);
-        let name = tls.name_of(&self.host).map_err(ConnectError)?;
+        let name = tls
+            .name_of(&self.host)
+            .map_err(|error| ConnectError(error.to_string()))?;
         let explain = |error| ConnectError(tls.explain(&self.address, &error));
         let mut stream = TlsConnector::from(config)
             .connect(name, stream)

@@ -125,15 +125,19 @@ impl TlsFiles {
     }
 }
 
+/// A name that no certificate can carry.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is neither a DNS name nor an IP address that a certificate could carry")]
+pub(crate) struct InvalidServerName(String);
+
 impl Tls {
     /// The name that the certificate of the server at `host` must carry.
     ///
     /// # Errors
     /// If it is neither a DNS name nor an IP address.
-    pub(crate) fn name_of(&self, host: &str) -> Result<ServerName<'static>, String> {
+    pub(crate) fn name_of(&self, host: &str) -> Result<ServerName<'static>, InvalidServerName> {
         let name = self.server_name.as_deref().unwrap_or(host);
-        ServerName::try_from(name.to_owned())
-            .map_err(|_| format!("{name:?} is neither a DNS name nor an IP address that a certificate could carry"))
+        ServerName::try_from(name.to_owned()).map_err(|_| InvalidServerName(name.to_owned()))
     }
 
     /// Explains a failed handshake with `peer` in one sentence that names the file to check.

@@ -125,10 +125,11 @@ impl ActionExecutor {
                     .await?
             }
             Action::Claim { by, again } => {
-                let answer = self.claim(&view.machine, by, *again).await?;
+                let gate = self.claim(&view.machine, by, *again).await?;
+                let answer = gate.map_or(Ok(()), Err);
                 return Ok(Done::Claim(Claimed { again: *again, answer }));
             }
-            Action::LeaveLedger => self.leave_ledger(&view.machine).await?,
+            Action::LeaveOwnersList => self.leave_owners_list(&view.machine).await?,
             Action::SetTerminatingCondition { node, reason, message } => {
                 self.set_terminating(node, reason, message).await?;
             }

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use mcm_api::{Machine, MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
 use mcm_core::ownership::{controller, is_controlled_by};
-use mcm_core::preservation::{Claim, Gate, Ledger};
+use mcm_core::preservation::{Claim, Gate, OwnersList};
 use serde_json::Value;
 
 use super::{ActionExecutor, refused};
@@ -25,22 +25,17 @@ enum Owner {
 }
 
 impl Owner {
-    fn ledger(&self) -> Ledger<'_> {
+    fn owners_list(&self) -> OwnersList<'_> {
         match self {
-            Self::Deployment(one) => Ledger::Deployment(one),
-            Self::Set(one) => Ledger::Set(one),
+            Self::Deployment(one) => OwnersList::Deployment(one),
+            Self::Set(one) => OwnersList::Set(one),
         }
     }
 }
 
 impl ActionExecutor {
-    /// Adds the machine to its owner's list; the inner error is the reason why it may not be preserved.
-    pub(crate) async fn claim(
-        &self,
-        machine: &Machine,
-        by: &PreservedBy,
-        again: bool,
-    ) -> kube::Result<Result<(), Gate>> {
+    /// Adds the machine to its owner's list; returns the reason why it may not be preserved, if there is one.
+    pub(crate) async fn claim(&self, machine: &Machine, by: &PreservedBy, again: bool) -> kube::Result<Option<Gate>> {
         let entry = PreservationEntry {
             uid: machine.uid().unwrap_or_default(),
             name: machine.name_any(),
@@ -51,23 +46,23 @@ impl ActionExecutor {
         let _turn = self.claiming.lock().await;
         for _ in 0..ATTEMPTS {
             let Some(owner) = self.owner(machine).await? else {
-                return Ok(Err(Gate::Nobody));
+                return Ok(Some(Gate::NoList));
             };
             let owner = if defect!(OnlyRollingDeploymentsPreserve | AutomaticPreservationInRollout) {
                 match defects::misread(owner) {
                     Ok(owner) => owner,
-                    Err(gate) => return Ok(Err(gate)),
+                    Err(gate) => return Ok(Some(gate)),
                 }
             } else {
                 owner
             };
-            let patch = match owner.ledger().claim(&entry, again) {
-                Claim::Entered => return Ok(Ok(())),
-                Claim::Refused(gate) => return Ok(Err(gate)),
+            let patch = match owner.owners_list().claim(&entry, again) {
+                Claim::Entered => return Ok(None),
+                Claim::Refused(gate) => return Ok(Some(gate)),
                 Claim::Enter(patch) => patch,
             };
             match self.write_list(&owner, patch).await {
-                Ok(()) => return Ok(Ok(())),
+                Ok(()) => return Ok(None),
                 Err(error) if is_conflict(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -76,13 +71,13 @@ impl ActionExecutor {
     }
 
     /// Removes the machine from its owner's list.
-    pub(crate) async fn leave_ledger(&self, machine: &Machine) -> kube::Result<()> {
+    pub(crate) async fn leave_owners_list(&self, machine: &Machine) -> kube::Result<()> {
         let _turn = self.claiming.lock().await;
         for _ in 0..ATTEMPTS {
             let Some(owner) = self.owner(machine).await? else {
                 return Ok(());
             };
-            let Some(patch) = owner.ledger().leave(&machine.uid().unwrap_or_default()) else {
+            let Some(patch) = owner.owners_list().leave(&machine.uid().unwrap_or_default()) else {
                 return Ok(());
             };
             match self.write_list(&owner, patch).await {

@@ -12,7 +12,7 @@ use kube::{Resource, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet};
 use mcm_core::event::EventType;
 use mcm_core::ownership::controller;
-use mcm_core::steps::{Act, Kind, Plan, Step};
+use mcm_core::steps::{Kind, OwnerAction, Plan, Step};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use super::ActionExecutor;
 use crate::cache::{Cache, Indexed, Key};
 use crate::cluster::LeanApi;
 use crate::error::{brief, has_unknown_outcome, is_already_exists, is_conflict, is_not_found};
-use crate::memory::{MachineNames, Trouble};
+use crate::memory::{MachineNames, RetryCause};
 use crate::view::{Trigger, Work};
 
 /// How many names are tried for a machine.
@@ -40,7 +40,7 @@ pub(crate) enum Ended {
     /// All steps were performed; `true`: machines were created.
     Done(bool),
     /// All steps were performed except optional ones, such as labels of Nodes, which must be retried after a delay.
-    Partly(Trouble),
+    Partly(RetryCause),
     /// This process may not act any more.
     NotLeading,
     /// An object changed meanwhile; the cache contains its new version.
@@ -59,7 +59,7 @@ struct Performed {
     /// Whether machines were created.
     created: bool,
     /// Why an optional step must be retried.
-    incomplete: Option<Trouble>,
+    incomplete: Option<RetryCause>,
     /// Resulting work.
     triggers: Vec<Trigger>,
     /// How the plan ends, if it ends before its last step.
@@ -86,13 +86,13 @@ impl Performed {
 /// what cannot succeed is not tried a hundred times.
 fn next_batch<R>(steps: &mut Peekable<IntoIter<Step<R>>>, at_once: &mut usize) -> Option<Vec<Vec<Step<R>>>> {
     let first = steps.next()?;
-    if !is_independent(&first.act) {
+    if !is_independent(&first.action) {
         *at_once = 1;
         return Some(vec![vec![first]]);
     }
     let mut batch = vec![with_events(first, steps)];
     while batch.len() < *at_once
-        && let Some(next) = steps.next_if(|step| is_independent(&step.act))
+        && let Some(next) = steps.next_if(|step| is_independent(&step.action))
     {
         batch.push(with_events(next, steps));
     }
@@ -102,19 +102,19 @@ fn next_batch<R>(steps: &mut Peekable<IntoIter<Step<R>>>, at_once: &mut usize) -
 
 fn with_events<R>(step: Step<R>, steps: &mut Peekable<IntoIter<Step<R>>>) -> Vec<Step<R>> {
     let mut group = vec![step];
-    while let Some(event) = steps.next_if(|step| matches!(step.act, Act::RecordEvent { .. })) {
+    while let Some(event) = steps.next_if(|step| matches!(step.action, OwnerAction::RecordEvent { .. })) {
         group.push(event);
     }
     group
 }
 
-fn is_independent(act: &Act) -> bool {
+fn is_independent(action: &OwnerAction) -> bool {
     matches!(
-        act,
-        Act::Delete {
+        action,
+        OwnerAction::Delete {
             kind: Kind::Machine,
             ..
-        } | Act::Patch {
+        } | OwnerAction::Patch {
             kind: Kind::Machine | Kind::Node,
             ..
         }
@@ -131,8 +131,8 @@ impl ActionExecutor {
         triggers: &mut Vec<Trigger>,
     ) -> Ended {
         // One read of the owner suffices for all adoptions.
-        let adopts = |act: &Act| matches!(act, Act::Adopt { .. });
-        if plan.steps.iter().any(|step| adopts(&step.act)) && self.may_act() {
+        let adopts = |action: &OwnerAction| matches!(action, OwnerAction::Adopt { .. });
+        if plan.steps.iter().any(|step| adopts(&step.action)) && self.may_act() {
             match self.check_owner(owner).await {
                 Ok(()) => {}
                 Err(error) if is_conflict(&error) => return Ended::Conflict,
@@ -182,24 +182,24 @@ impl ActionExecutor {
         if !self.may_act() {
             return Some(Ended::NotLeading);
         }
-        let counts = match (owner, &step.act) {
-            (_, Act::Delete { .. } | Act::CreateMachines(_)) => true,
-            (Owner::Deployment(_), Act::Patch { kind, .. }) => *kind == Kind::Set,
+        let counts = match (owner, &step.action) {
+            (_, OwnerAction::Delete { .. } | OwnerAction::CreateMachines(_)) => true,
+            (Owner::Deployment(_), OwnerAction::Patch { kind, .. }) => *kind == Kind::Set,
             _ => false,
         };
         if counts && self.is_outdated(owner) {
             return Some(Ended::Conflict);
         }
-        let may_fail = step.act.may_fail();
-        let is_event = matches!(step.act, Act::RecordEvent { .. });
-        performed.created |= matches!(step.act, Act::CreateMachines(_));
-        let set = match &step.act {
-            Act::CreateSet(set) => set.metadata.name.clone(),
+        let may_fail = step.action.may_fail();
+        let is_event = matches!(step.action, OwnerAction::RecordEvent { .. });
+        performed.created |= matches!(step.action, OwnerAction::CreateMachines(_));
+        let set = match &step.action {
+            OwnerAction::CreateSet(set) => set.metadata.name.clone(),
             _ => None,
         };
-        let event = failure_event(owner, &step.act);
-        let deletion = match &step.act {
-            Act::Delete {
+        let event = failure_event(owner, &step.action);
+        let deletion = match &step.action {
+            OwnerAction::Delete {
                 kind: Kind::Machine,
                 name,
                 uid: Some(uid),
@@ -211,7 +211,7 @@ impl ActionExecutor {
             }
             _ => None,
         };
-        let result = self.step(names, owner, step.act, &mut performed.triggers).await;
+        let result = self.step(names, owner, step.action, &mut performed.triggers).await;
         if let Some(deletion) = deletion {
             deletion.answered(result.as_ref().err());
         }
@@ -220,7 +220,7 @@ impl ActionExecutor {
             Err(error) if may_fail => {
                 tracing::debug!(error = brief(&error), "an optional step failed");
                 if !is_event && !is_not_found(&error) {
-                    performed.incomplete = Some(Trouble::of(is_conflict(&error)));
+                    performed.incomplete = Some(RetryCause::of(is_conflict(&error)));
                 }
                 None
             }
@@ -260,11 +260,11 @@ impl ActionExecutor {
         &self,
         names: &MachineNames,
         owner: Owner<'_>,
-        act: Act,
+        action: OwnerAction,
         triggers: &mut Vec<Trigger>,
     ) -> kube::Result<()> {
-        match act {
-            Act::Patch { kind, name, patch } => {
+        match action {
+            OwnerAction::Patch { kind, name, patch } => {
                 if kind == Kind::Machine {
                     let work = Work::Machine(Key::new(&self.state.namespace, &name));
                     let hurry = patch.get("spec").is_some();
@@ -272,23 +272,25 @@ impl ActionExecutor {
                 }
                 self.patch(kind, &name, patch, false).await
             }
-            Act::WriteStatus { kind, name, patch } => self.patch(kind, &name, patch, true).await,
-            Act::Adopt { kind, name, patch } => self.patch(kind, &name, patch, false).await,
-            Act::Delete {
+            OwnerAction::WriteStatus { kind, name, patch } => self.patch(kind, &name, patch, true).await,
+            OwnerAction::Adopt { kind, name, patch } => self.patch(kind, &name, patch, false).await,
+            OwnerAction::Delete {
                 kind,
                 name,
                 uid,
                 resource_version,
             } => self.delete(kind, &name, Preconditions { uid, resource_version }).await,
-            Act::CreateSet(set) => self.create_set(*set).await,
-            Act::CreateMachines(machines) => {
+            OwnerAction::CreateSet(set) => self.create_set(*set).await,
+            OwnerAction::CreateMachines(machines) => {
                 if defect!(CachedOwnerTrusted) {
                     return self.create_machines(names, owner, machines).await;
                 }
                 self.check_owner(owner).await?;
                 self.create_machines(names, owner, machines).await
             }
-            Act::RecordEvent { type_, reason, message } => self.record_event(owner, type_, reason, &message).await,
+            OwnerAction::RecordEvent { type_, reason, message } => {
+                self.record_event(owner, type_, reason, &message).await
+            }
         }
     }
 
@@ -512,10 +514,10 @@ impl ActionExecutor {
 }
 
 /// The event for a failed step: its reason and the start of its message. Creations of machines record their own events.
-fn failure_event(owner: Owner<'_>, act: &Act) -> Option<(&'static str, String)> {
-    match (owner, act) {
-        (Owner::Set(_), Act::Delete { .. }) => Some(("FailedDelete", "Error deleting".to_owned())),
-        (Owner::Deployment(_), Act::CreateSet(set)) => {
+fn failure_event(owner: Owner<'_>, action: &OwnerAction) -> Option<(&'static str, String)> {
+    match (owner, action) {
+        (Owner::Set(_), OwnerAction::Delete { .. }) => Some(("FailedDelete", "Error deleting".to_owned())),
+        (Owner::Deployment(_), OwnerAction::CreateSet(set)) => {
             let name = set.metadata.name.as_deref().unwrap_or_default();
             Some((
                 "MachineSetCreateError",

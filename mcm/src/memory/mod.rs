@@ -15,7 +15,7 @@ mod pending_statuses;
 mod requested_deletions;
 mod update_support;
 
-pub(crate) use self::backoff::{Backoff, Trouble};
+pub(crate) use self::backoff::{Backoff, RetryCause};
 pub(crate) use self::connection::Connection;
 pub(crate) use self::created_vms::CreatedVms;
 pub(crate) use self::drains::Drains;

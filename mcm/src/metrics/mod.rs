@@ -171,11 +171,9 @@ impl fmt::Debug for Metrics {
     }
 }
 
-impl Metrics {
-    /// A registry with all metrics at their initial values.
-    pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("mcm");
-        let inner = Inner {
+impl Inner {
+    fn new() -> Self {
+        Self {
             registry: Mutex::default(),
             machines: Arc::default(),
             sets: Arc::default(),
@@ -198,83 +196,91 @@ impl Metrics {
             orphan_candidates: Gauge::default(),
             preservations: PreservationCounters::default(),
             health_checks: HealthChecks::default(),
-        };
-        inner.preservations.register(&mut registry);
+        }
+    }
+
+    fn register_safety(&self, registry: &mut Registry) {
         registry.register(
             "machine_controller_frozen",
             "1 while an API server does not respond and no VM is created or deleted",
-            inner.frozen.clone(),
+            self.frozen.clone(),
         );
         registry.register(
             "machine_stale_machines",
             "Machines that sets deleted because their nodes were unhealthy for too long",
-            inner.stale.clone(),
+            self.stale.clone(),
         );
         registry.register(
             "leader_election_renewal_lateness_seconds",
             "How long after it was due each renewal of the Lease began: time during which the process did not run",
-            inner.late_renewals.clone(),
+            self.late_renewals.clone(),
         );
         registry.register(
             "orphan_vms",
             "VMs that looked like orphans, by outcome: collected, refused or failed",
-            inner.orphans.clone(),
+            self.orphans.clone(),
         );
         registry.register(
             "orphan_vm_candidates",
             "VMs that looked like orphans in the last search",
-            inner.orphan_candidates.clone(),
+            self.orphan_candidates.clone(),
         );
+    }
+
+    fn register_requests(&self, registry: &mut Registry) {
         registry.register(
             "cloud_api_requests",
             "Calls to the cloud's driver; the service is the call's name",
-            inner.driver_calls.clone(),
+            self.driver_calls.clone(),
         );
         registry.register(
             "cloud_api_api_request_duration_seconds",
             "Duration of calls to the cloud's driver; the service is the call's name",
-            inner.driver_call_seconds.clone(),
+            self.driver_call_seconds.clone(),
         );
         registry.register(
             "cloud_api_requests_failed",
             "Calls to the cloud's driver that failed; the service is the call's name",
-            inner.driver_errors.clone(),
+            self.driver_errors.clone(),
         );
         registry.register(
             "kube_api_requests",
             "Requests to Kubernetes API servers by status code; 0: no response",
-            inner.requests.clone(),
+            self.requests.clone(),
         );
         registry.register(
             "cloud_api_driver_request_duration_seconds",
             "Duration of calls to the cloud's driver",
-            inner.driver_seconds.clone(),
+            self.driver_seconds.clone(),
         );
         registry.register(
             "cloud_api_driver_requests_failed",
             "Calls to the cloud's driver that failed",
-            inner.driver_failures.clone(),
+            self.driver_failures.clone(),
         );
+    }
+
+    fn register_durations(&self, registry: &mut Registry) {
         for (name, help, family) in [
             (
                 "machine_create_duration_seconds",
                 "From a machine's creation to its VM's creation",
-                &inner.durations.create,
+                &self.durations.create,
             ),
             (
                 "machine_initialize_duration_seconds",
                 "From a machine's creation to its VM's initialisation",
-                &inner.durations.initialize,
+                &self.durations.initialize,
             ),
             (
                 "machine_join_duration_seconds",
                 "From a machine's creation until its node is healthy",
-                &inner.durations.join,
+                &self.durations.join,
             ),
             (
                 "machine_delete_duration_seconds",
                 "From a machine's deletion to its VM's deletion",
-                &inner.durations.delete,
+                &self.durations.delete,
             ),
         ] {
             registry.register(name, help, family.clone());
@@ -282,27 +288,43 @@ impl Metrics {
         registry.register(
             "machine_drain_duration_seconds",
             "From a machine's deletion to the end of its node's drain",
-            inner.drain_duration.clone(),
+            self.drain_duration.clone(),
         );
         // A gauge, because the text form appends `_total` to the name of every counter.
         registry.register(
             "machine_num_failed_join",
             "Machines that did not join within their creation timeout",
-            inner.failed_joins.clone(),
+            self.failed_joins.clone(),
         );
-        registry.register_collector(Box::new(MachineCollector(Arc::clone(&inner.machines))));
+    }
+
+    fn register_collectors(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(MachineCollector(Arc::clone(&self.machines))));
         registry.register_collector(Box::new(OwnerCollector {
-            sets: Arc::clone(&inner.sets),
-            deployments: Arc::clone(&inner.deployments),
+            sets: Arc::clone(&self.sets),
+            deployments: Arc::clone(&self.deployments),
         }));
         registry.register_collector(Box::new(PreservationCollector {
-            machines: Arc::clone(&inner.machines),
-            sets: Arc::clone(&inner.sets),
-            deployments: Arc::clone(&inner.deployments),
+            machines: Arc::clone(&self.machines),
+            sets: Arc::clone(&self.sets),
+            deployments: Arc::clone(&self.deployments),
         }));
-        registry.register_collector(Box::new(DamageCollector(Arc::clone(&inner.damaged))));
-        registry.register_collector(Box::new(inner.health_checks.clone()));
-        registry.register_collector(Box::new(LeaderCollector(inner.readiness.clone())));
+        registry.register_collector(Box::new(DamageCollector(Arc::clone(&self.damaged))));
+        registry.register_collector(Box::new(self.health_checks.clone()));
+        registry.register_collector(Box::new(LeaderCollector(self.readiness.clone())));
+    }
+}
+
+impl Metrics {
+    /// A registry with all metrics at their initial values.
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("mcm");
+        let inner = Inner::new();
+        inner.preservations.register(&mut registry);
+        inner.register_safety(&mut registry);
+        inner.register_requests(&mut registry);
+        inner.register_durations(&mut registry);
+        inner.register_collectors(&mut registry);
         *inner.registry.lock() = registry;
         Self(Arc::new(inner))
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use mcm_api::{Machine, MachineDeployment, MachineSet, Phase, PreservationStage, keys};
 use mcm_core::ownership::controller;
-use mcm_core::preservation::Ledger;
+use mcm_core::preservation::OwnersList;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -81,7 +81,7 @@ impl PreservationCollector {
                     &one.metadata,
                     "MachineDeployment",
                     one.status.preservations.len(),
-                    Ledger::Deployment(one).maximum(),
+                    OwnersList::Deployment(one).maximum(),
                 )
             })
             .chain(alone.map(|set| {
@@ -89,7 +89,7 @@ impl PreservationCollector {
                     &set.metadata,
                     "MachineSet",
                     set.status.preservations.len(),
-                    Ledger::Set(set).maximum(),
+                    OwnersList::Set(set).maximum(),
                 )
             }))
             .map(|(metadata, kind, used, maximum)| {

@@ -10,7 +10,7 @@ use super::pace::Pace;
 use super::queue::Queue;
 use super::{Outcome, defects};
 use crate::cache::Key;
-use crate::memory::{Backoff, Trouble};
+use crate::memory::{Backoff, RetryCause};
 use crate::view::{ClusterState, Trigger, Work};
 
 /// The maximum number of consecutive passes of one key without a pause.
@@ -52,12 +52,12 @@ impl Agenda {
         }
         self.queue.done(&work, self.pace.earliest(&work, now));
         self.take(outcome.triggers, now);
-        if let Some(trouble) = outcome.trouble {
-            let wait = self.backoff.failed(work.clone(), trouble, &settings.retry);
-            if defects::drops(&work, trouble, self.backoff.times(&work)) {
+        if let Some(cause) = outcome.retry {
+            let wait = self.backoff.failed(work.clone(), cause, &settings.retry);
+            if defects::drops(&work, cause, self.backoff.times(&work)) {
                 return;
             }
-            if defect!(ConflictRepeatedAtOnce) && trouble == Trouble::Conflict {
+            if defect!(ConflictRepeatedAtOnce) && cause == RetryCause::Conflict {
                 self.backoff.succeeded(&work);
             }
             let wait = outcome.wake.map_or(wait, |wake| wake.min(wait));

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::{Controllers, Outcome};
 use crate::cache::{Cache, Indexed, Key};
 use crate::error::{brief, is_conflict};
-use crate::memory::Trouble;
+use crate::memory::RetryCause;
 use crate::view::{Trigger, Work};
 
 impl Controllers {
@@ -25,7 +25,7 @@ impl Controllers {
         let step = class_step(&class, used);
         let mut outcome = self.step(&state.classes, &class, keys::MACHINE_FINALIZER, step).await;
         if step == FinalizerStep::Add
-            && outcome.trouble.is_none()
+            && outcome.retry.is_none()
             && !defect!(ClassChangeWakesNoMachine | UnusableClassSilencesDeletion)
         {
             // The machines wait for the finalizer.
@@ -82,7 +82,7 @@ impl Controllers {
             // After a conflict the watch delivers the newer version and the work that results from it.
             Err(error) => {
                 tracing::info!(kind = %K::kind(&()), name, error = brief(&error), "writing the finalizer failed");
-                Outcome::default().troubled(Trouble::of(is_conflict(&error)))
+                Outcome::default().retry_after(RetryCause::of(is_conflict(&error)))
             }
         }
     }

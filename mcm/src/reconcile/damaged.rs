@@ -16,7 +16,7 @@ use runtime::decode::{Decoded, Problems};
 use super::{Controllers, Outcome};
 use crate::cache::{Cache, Damage, Indexed, Key};
 use crate::error::brief;
-use crate::memory::Trouble;
+use crate::memory::RetryCause;
 use crate::view::Work;
 
 /// The damage of each object that an event reported.
@@ -80,7 +80,7 @@ impl Controllers {
             }
             Err(error) => {
                 tracing::debug!(error = brief(&error), "recording the event failed");
-                Outcome::default().troubled(Trouble::Failure)
+                Outcome::default().retry_after(RetryCause::Failure)
             }
         })
     }

@@ -11,7 +11,7 @@ use mcm_core::machine::{Action, Answer, CallKind, Stage, View};
 use super::{Controllers, Outcome, Trigger, Work};
 use crate::cache::Key;
 use crate::execute::Done;
-use crate::memory::Trouble;
+use crate::memory::RetryCause;
 
 /// The maximum number of consecutive conflicts of a key.
 pub(super) const TRIES: u32 = 10;
@@ -24,9 +24,9 @@ thread_local! {
 }
 
 /// Whether work is dropped after this many consecutive failures.
-pub(super) fn drops(work: &Work, trouble: Trouble, times: u32) -> bool {
+pub(super) fn drops(work: &Work, cause: RetryCause, times: u32) -> bool {
     defect!(SetDroppedAfterFifteenFailures) && matches!(work, Work::Set(_)) && times >= SET_TRIES
-        || defect!(AddedFinalizerIsError) && trouble == Trouble::Conflict && times > TRIES
+        || defect!(AddedFinalizerIsError) && cause == RetryCause::Conflict && times > TRIES
 }
 
 /// The previous version of the machine, if a creation failed since.

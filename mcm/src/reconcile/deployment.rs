@@ -6,7 +6,7 @@ use mcm_core::deployment::{Reason, View, decide};
 use super::{Controllers, DECISIONS, Outcome, log_steps};
 use crate::cache::Key;
 use crate::execute::{Ended, Owner};
-use crate::memory::Trouble;
+use crate::memory::RetryCause;
 
 impl Controllers {
     pub(crate) async fn deployment(&self, key: &Key) -> Outcome {
@@ -41,15 +41,15 @@ impl Controllers {
                     outcome.wake = wake;
                     return outcome;
                 }
-                Ended::Done(_) if failure.is_some() => return outcome.troubled(Trouble::Failure),
+                Ended::Done(_) if failure.is_some() => return outcome.retry_after(RetryCause::Failure),
                 // The written status triggers the next pass.
                 Ended::Done(_) if reports => {
                     outcome.wake = wake;
                     return outcome;
                 }
                 Ended::Done(_) => {}
-                Ended::Partly(trouble) => return outcome.troubled(trouble),
-                Ended::Conflict => return outcome.troubled(Trouble::Conflict),
+                Ended::Partly(cause) => return outcome.retry_after(cause),
+                Ended::Conflict => return outcome.retry_after(RetryCause::Conflict),
                 Ended::Taken(name) => taken = Some(name),
                 Ended::Failed(_) if defect!(UnsizedSetCountsAsSized) => return outcome,
                 Ended::NotCreated(text) if failure.is_none() => failure = Some(text),
@@ -57,7 +57,7 @@ impl Controllers {
                     return outcome.again(self.settings.retry.conflict);
                 }
                 Ended::NotLeading => return outcome.again(self.settings.retry.short),
-                Ended::NotCreated(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
+                Ended::NotCreated(_) | Ended::Failed(_) => return outcome.retry_after(RetryCause::Failure),
             }
         }
         outcome.again(self.settings.retry.conflict)

@@ -7,7 +7,7 @@ use kube::api::{Patch, PatchParams};
 use mcm_api::health_check::MachineHealthCheckStatus;
 use mcm_api::{Machine, MachineHealthCheck, MachineStatus};
 use mcm_core::health_check::{
-    About, Action, Plan, Policy, Remediated, Remediation, RequestKind, Settings, View, decide, needs_requests,
+    Action, EventObject, Plan, Policy, Remediated, Remediation, RequestKind, Settings, View, decide, needs_requests,
     normalize,
 };
 use mcm_core::merge::merge_patch;
@@ -18,7 +18,7 @@ use crate::cache::Key;
 use crate::cluster::LeanApi;
 use crate::error::{brief, is_conflict, is_not_found};
 use crate::execute::RemediationRequests;
-use crate::memory::Trouble;
+use crate::memory::RetryCause;
 use crate::view::{Trigger, Work};
 
 /// The maximum number of decisions in one pass; one that needs more is requeued.
@@ -91,7 +91,7 @@ impl Controllers {
                         ..Outcome::default()
                     };
                 }
-                Performed::Failed => return outcome.troubled(Trouble::Failure),
+                Performed::Failed => return outcome.retry_after(RetryCause::Failure),
                 Performed::NotLeading => return outcome.again(self.settings.retry.short),
             }
         }
@@ -102,7 +102,7 @@ impl Controllers {
         if defect!(UnreadableRequestsRepeatedAtOnce) {
             return outcome.again(self.settings.retry.conflict);
         }
-        outcome.troubled(Trouble::Failure)
+        outcome.retry_after(RetryCause::Failure)
     }
 
     /// Reads the requests to other controllers, and their templates, if the decision needs them.
@@ -291,20 +291,20 @@ impl Controllers {
                 ),
             },
             Action::RecordEvent {
-                about,
+                object,
                 type_,
                 reason,
                 message,
             } => {
                 let client = &executor.control;
-                let recorded = match &about {
-                    About::Check => {
+                let recorded = match &object {
+                    EventObject::Check => {
                         executor
                             .recorder
                             .record(client, &view.check, type_, reason, &message)
                             .await
                     }
-                    About::Machine(name) => match machines.get(name.as_str()) {
+                    EventObject::Machine(name) => match machines.get(name.as_str()) {
                         Some(machine) => {
                             executor
                                 .recorder

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use mcm_api::Machine;
+use mcm_api::{Machine, MachineStatus};
 use mcm_core::machine::{
     Action, Answer, Claimed, EvictionOutcome, Failure, Plan, Reason, TokenView, View, decide_ahead,
 };
@@ -13,7 +13,7 @@ use super::{Controllers, Outcome, defects};
 use crate::cache::Key;
 use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
 use crate::execute::Done;
-use crate::memory::{DeletionRequest, Trouble};
+use crate::memory::{DeletionRequest, RetryCause};
 use crate::view::{Trigger, Work, answered_node, set_listed_pods, view};
 
 /// The maximum number of decisions in one pass; a machine that needs more is requeued after the short retry period.
@@ -61,11 +61,11 @@ impl Controllers {
                         ..Outcome::default()
                     };
                 }
-                Next::Trouble(trouble) => {
+                Next::Retry(cause) => {
                     return Outcome {
                         wake: expiry,
                         triggers,
-                        trouble: Some(trouble),
+                        retry: Some(cause),
                         ..Outcome::default()
                     };
                 }
@@ -97,7 +97,7 @@ impl Controllers {
             claim: pass.claim,
             hurry: pass.hurry,
             failure: pass.failure.clone(),
-            made: self.created_vms.unfinished(machine),
+            created_vm: self.created_vms.unfinished(machine),
             cannot_update: self.update_support.is_missing(&state.provider_of(machine)),
             conditions_copied: self.copies.last(&Key::of(machine)),
             call_failed: self.failed_calls.last(&Key::of(machine)),
@@ -131,48 +131,21 @@ impl Controllers {
             if !self.may_act() {
                 return Next::Wake(Some(self.settings.retry.short));
             }
-            if pass.permit.is_none()
-                && let Some(provider) = needed_driver(&action, view)
-            {
-                pass.permit = self.slots.enter(&provider, Work::Machine(Key::of(&view.machine)));
-                if pass.permit.is_none() {
-                    return Next::Wake(None);
-                }
+            if !self.has_permit(&action, view, pass) {
+                return Next::Wake(None);
             }
             if let Action::Observe(metric) = action {
                 measured.push(metric);
                 continue;
             }
-            let deletion = (action == Action::DeleteMachine).then(|| self.request_deletion(&view.machine, &reason));
-            let performed = if defect!(CreationAndDeletionAtOnce) {
-                match self.perform_unless_deleted(&action, view).await {
-                    Some(performed) => performed,
-                    None => return Next::Wake(Some(Duration::ZERO)),
-                }
-            } else {
-                self.executor.perform(&action, view).await
+            let Some(performed) = self.perform_action(&action, view, &reason).await else {
+                return Next::Wake(Some(Duration::ZERO));
             };
-            if let Some(deletion) = deletion {
-                deletion.answered(performed.as_ref().err());
-            }
             refused |= self.note_attempt(&action, view, &performed);
             match performed {
                 Ok(Done::Nothing) => {}
-                Ok(Done::Answer(answer)) => {
-                    self.remember(&view.machine, &answer);
-                    pass.answers.push(answer);
-                    return Next::Decide;
-                }
-                Ok(Done::Claim(claim)) => {
-                    pass.claim = Some(claim);
-                    return Next::Decide;
-                }
-                Ok(Done::Pods(pods)) => {
-                    pass.pods = Some(pods);
-                    return Next::Decide;
-                }
-                Ok(Done::Token(secret)) => {
-                    pass.token = TokenView::Present(secret);
+                Ok(done) => {
+                    self.keep_result(done, &view.machine, pass);
                     return Next::Decide;
                 }
                 Err(error) if action.may_fail() => {
@@ -184,20 +157,10 @@ impl Controllers {
                 }
             }
         }
-        if let Some(status) = plan.status {
-            if !self.may_act() {
-                return Next::Wake(Some(self.settings.retry.short));
-            }
-            if let Err(error) = self.executor.write_status(&view.machine, &status).await {
-                tracing::info!(machine = %Key::of(&view.machine), error = brief(&error), "writing the status failed");
-                if defect!(CreationWrittenOverOldCopy) {
-                    return Next::Wake(None);
-                }
-                return Next::Trouble(Trouble::of(is_conflict(&error)));
-            }
-            if plan.reason == Reason::ConditionsChanged {
-                self.copies.note(Key::of(&view.machine), self.executor.clock.now());
-            }
+        if let Some(status) = plan.status
+            && let Err(next) = self.write_status(&view.machine, &status, &plan.reason).await
+        {
+            return next;
         }
         // Only what happened counts: a plan whose write fails is decided again.
         for metric in measured {
@@ -207,7 +170,7 @@ impl Controllers {
         }
         if plan.after_failure {
             let conflict = view.failure.as_ref().is_some_and(|failure| failure.conflict);
-            return Next::Trouble(Trouble::of(conflict));
+            return Next::Retry(RetryCause::of(conflict));
         }
         match plan.wake {
             // Decide again at once.
@@ -215,6 +178,63 @@ impl Controllers {
             Some(wake) if wake.is_zero() && idle => Next::Wake(Some(self.settings.retry.short)),
             wake => Next::Wake(wake),
         }
+    }
+
+    /// Whether the action needs no driver, or the pass has a permit for driver calls.
+    fn has_permit(&self, action: &Action, view: &View, pass: &mut Pass) -> bool {
+        if pass.permit.is_none()
+            && let Some(provider) = needed_driver(action, view)
+        {
+            pass.permit = self.slots.enter(&provider, Work::Machine(Key::of(&view.machine)));
+            return pass.permit.is_some();
+        }
+        true
+    }
+
+    /// Performs an action; `None`: the machine was deleted meanwhile (only with a planted defect).
+    async fn perform_action(&self, action: &Action, view: &mut View, reason: &str) -> Option<kube::Result<Done>> {
+        let deletion = (*action == Action::DeleteMachine).then(|| self.request_deletion(&view.machine, reason));
+        let performed = if defect!(CreationAndDeletionAtOnce) {
+            self.perform_unless_deleted(action, view).await?
+        } else {
+            self.executor.perform(action, view).await
+        };
+        if let Some(deletion) = deletion {
+            deletion.answered(performed.as_ref().err());
+        }
+        Some(performed)
+    }
+
+    /// Keeps the result of an action for the next decision of the pass.
+    fn keep_result(&self, done: Done, machine: &Machine, pass: &mut Pass) {
+        match done {
+            Done::Nothing => {}
+            Done::Answer(answer) => {
+                self.remember(machine, &answer);
+                pass.answers.push(answer);
+            }
+            Done::Claim(claim) => pass.claim = Some(claim),
+            Done::Pods(pods) => pass.pods = Some(pods),
+            Done::Token(secret) => pass.token = TokenView::Present(secret),
+        }
+    }
+
+    /// Writes the status of a plan with that reason; the error is what follows if that is impossible.
+    async fn write_status(&self, machine: &Machine, status: &MachineStatus, reason: &Reason) -> Result<(), Next> {
+        if !self.may_act() {
+            return Err(Next::Wake(Some(self.settings.retry.short)));
+        }
+        if let Err(error) = self.executor.write_status(machine, status).await {
+            tracing::info!(machine = %Key::of(machine), error = brief(&error), "writing the status failed");
+            if defect!(CreationWrittenOverOldCopy) {
+                return Err(Next::Wake(None));
+            }
+            return Err(Next::Retry(RetryCause::of(is_conflict(&error))));
+        }
+        if *reason == Reason::ConditionsChanged {
+            self.copies.note(Key::of(machine), self.executor.clock.now());
+        }
+        Ok(())
     }
 
     /// Whether this process may act; checked before each effect.
@@ -287,7 +307,7 @@ struct Pass {
 enum Next {
     Decide,
     Wake(Option<Duration>),
-    Trouble(Trouble),
+    Retry(RetryCause),
 }
 
 /// The provider whose driver the action needs. A bootstrap token is only for the creation call that follows: a machine

@@ -25,7 +25,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
 use mcm_core::machine::Settings;
-use mcm_core::steps::{Act, Plan};
+use mcm_core::steps::{OwnerAction, Plan};
 use tokio_util::sync::CancellationToken;
 
 use self::agenda::Agenda;
@@ -35,7 +35,7 @@ pub(crate) use self::overshoot::OvershootGuard;
 pub(crate) use self::worker_slots::WorkerSlots;
 use crate::cache::Key;
 use crate::execute::{ActionExecutor, Resources};
-use crate::memory::{CreatedVms, LastTimes, MachineNames, PendingStatuses, Trouble, UpdateSupport};
+use crate::memory::{CreatedVms, LastTimes, MachineNames, PendingStatuses, RetryCause, UpdateSupport};
 use crate::metrics::Activity;
 use crate::view::{Trigger, Work};
 
@@ -75,12 +75,12 @@ pub(crate) struct Controllers {
 pub(crate) struct Outcome {
     /// The number of machines that the pass evaluated, if it was one of an owner.
     pub(crate) machines: usize,
-    /// The latest time of the next pass; `None`: after a change, or a retry because of `trouble`; zero: at once.
+    /// The latest time of the next pass; `None`: after a change, or a retry because of `retry`; zero: at once.
     pub(crate) wake: Option<Duration>,
     /// Other work that results from this pass.
     pub(crate) triggers: Vec<Trigger>,
     /// Why the work must be retried, with a backoff while it fails.
-    pub(crate) trouble: Option<Trouble>,
+    pub(crate) retry: Option<RetryCause>,
     /// How long the next pass waits at least, whatever triggers it; `None`: it depends on `machines`.
     pub(crate) pause: Option<Duration>,
 }
@@ -102,9 +102,9 @@ impl Outcome {
     }
 
     /// Sets why the work must be retried.
-    pub(crate) fn troubled(self, trouble: Trouble) -> Self {
+    pub(crate) fn retry_after(self, cause: RetryCause) -> Self {
         Self {
-            trouble: Some(trouble),
+            retry: Some(cause),
             ..self
         }
     }
@@ -215,14 +215,14 @@ fn log_steps<R: std::fmt::Display>(what: &str, key: &Key, plan: &Plan<R>, name: 
     for step in plan
         .steps
         .iter()
-        .filter(|step| !matches!(step.act, Act::RecordEvent { .. }))
+        .filter(|step| !matches!(step.action, OwnerAction::RecordEvent { .. }))
     {
         let text = step.reason.to_string();
         if text == last {
             continue;
         }
         let kind = name(&step.reason);
-        if matches!(step.act, Act::WriteStatus { .. }) {
+        if matches!(step.action, OwnerAction::WriteStatus { .. }) {
             tracing::debug!(what, object = %key, kind, reason = text);
         } else {
             tracing::info!(what, object = %key, kind, reason = text);

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::{Controllers, DECISIONS, Outcome, log_steps};
 use crate::cache::Key;
 use crate::execute::{Ended, Owner};
-use crate::memory::Trouble;
+use crate::memory::RetryCause;
 
 /// The guard's settings, and the time of its last periodic check.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Controllers {
                 };
                 return outcome.again(wake);
             }
-            let mut trouble = None;
+            let mut cause = None;
             for (subject, plan) in decisions {
                 let ended = match &subject {
                     Subject::Set(set) => {
@@ -79,14 +79,14 @@ impl Controllers {
                 // A failed write does not affect the other objects.
                 match ended {
                     Ended::NotLeading => return outcome.again(self.settings.retry.short),
-                    Ended::NotCreated(_) | Ended::Failed(_) => trouble = Some(Trouble::Failure),
-                    Ended::Conflict => trouble = trouble.or(Some(Trouble::Conflict)),
-                    Ended::Partly(other) => trouble = trouble.or(Some(other)),
+                    Ended::NotCreated(_) | Ended::Failed(_) => cause = Some(RetryCause::Failure),
+                    Ended::Conflict => cause = cause.or(Some(RetryCause::Conflict)),
+                    Ended::Partly(other) => cause = cause.or(Some(other)),
                     Ended::Done(_) | Ended::Taken(_) => {}
                 }
             }
-            if let Some(trouble) = trouble {
-                return outcome.troubled(trouble);
+            if let Some(cause) = cause {
+                return outcome.retry_after(cause);
             }
         }
         outcome.again(self.settings.retry.short)

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use mcm_api::{Machine, MachineSet, Operation};
 use mcm_core::set::{Reason, View, decide};
-use mcm_core::steps::{Act, Plan};
+use mcm_core::steps::{OwnerAction, Plan};
 
 use super::{Controllers, DECISIONS, Outcome, log_steps};
 use crate::cache::Key;
 use crate::execute::{Ended, Owner};
-use crate::memory::Trouble;
+use crate::memory::RetryCause;
 
 impl Controllers {
     pub(crate) async fn set(&self, key: &Key) -> Outcome {
@@ -46,18 +46,20 @@ impl Controllers {
                 }
                 // The new machines are reconciled first.
                 Ended::Done(true) => return outcome.again(Duration::ZERO),
-                Ended::Done(false) if failure.is_some() => return outcome.troubled(Trouble::Failure),
+                Ended::Done(false) if failure.is_some() => return outcome.retry_after(RetryCause::Failure),
                 // The written status triggers the next pass.
                 Ended::Done(false) if reports => {
                     outcome.wake = wake;
                     return outcome;
                 }
                 Ended::Done(false) => {}
-                Ended::Partly(trouble) => return outcome.troubled(trouble),
-                Ended::Conflict => return outcome.troubled(Trouble::Conflict),
+                Ended::Partly(cause) => return outcome.retry_after(cause),
+                Ended::Conflict => return outcome.retry_after(RetryCause::Conflict),
                 Ended::Failed(text) if failure.is_none() => failure = Some(text),
                 Ended::NotLeading => return outcome.again(self.settings.retry.short),
-                Ended::Taken(_) | Ended::NotCreated(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
+                Ended::Taken(_) | Ended::NotCreated(_) | Ended::Failed(_) => {
+                    return outcome.retry_after(RetryCause::Failure);
+                }
             }
         }
         outcome.again(self.settings.retry.conflict)
@@ -80,8 +82,8 @@ impl Controllers {
 
 /// The number of machines that are deleted because their nodes were unhealthy for too long.
 fn stale(view: &View, plan: &Plan<Reason>) -> usize {
-    let failed = plan.steps.iter().filter_map(|step| match (&step.act, &step.reason) {
-        (Act::Delete { name, .. }, Reason::Failed { .. }) => Some(name),
+    let failed = plan.steps.iter().filter_map(|step| match (&step.action, &step.reason) {
+        (OwnerAction::Delete { name, .. }, Reason::Failed { .. }) => Some(name),
         _ => None,
     });
     let failed: BTreeSet<&String> = failed.collect();

@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt};
 use mcm_api::{Code, Machine, MachineClass, MachineName, ProviderId};
 use mcm_core::event::EventType;
 use mcm_core::safety::orphans::{
-    Candidate, Deletion, Known, Listing, Sighting, Truth, Verdict, View, confirm, examine,
+    Candidate, Deletion, Known, Listing, ServedMachine, Sighting, Verdict, View, confirm, examine,
 };
 use mcm_driver::MachineRequest;
 use runtime::decode::Decoded;
@@ -186,16 +186,16 @@ impl Safety {
         }
         let executor = self.executor();
         let api: Api<Decoded<Machine>> = Api::namespaced(executor.control.clone(), &executor.state.namespace);
-        let truth = match api.get_opt(&candidate.machine).await {
-            Ok(None) => Truth::Absent,
-            Ok(Some(Decoded::Whole(machine))) => Truth::Present(Known::of(&machine)),
+        let served = match api.get_opt(&candidate.machine).await {
+            Ok(None) => ServedMachine::Absent,
+            Ok(Some(Decoded::Whole(machine))) => ServedMachine::Present(Known::of(&machine)),
             Ok(Some(damaged)) => {
                 let (_, problems) = damaged.into_parts();
-                Truth::Undecodable(problems.to_string())
+                ServedMachine::Undecodable(problems.to_string())
             }
-            Err(error) => Truth::Unreadable(brief(&error)),
+            Err(error) => ServedMachine::Unreadable(brief(&error)),
         };
-        match confirm(candidate, &truth) {
+        match confirm(candidate, &served) {
             // The situation may have changed during the read.
             Verdict::Collect if !self.may_collect() => {
                 Verdict::Stop("an API server does not respond, or another process leads".to_owned())

@@ -10,7 +10,7 @@ use kube::{Api, ResourceExt};
 use mcm_api::keys;
 use mcm_api::{Machine, ProviderId};
 use mcm_core::finalizer::finalizer_patch;
-use mcm_core::safety::nodes::{Behind, Patience, let_go, patch};
+use mcm_core::safety::nodes::{NodeReferences, NodeTimeouts, let_go, patch};
 use serde_json::Value;
 
 use super::Safety;
@@ -23,7 +23,7 @@ impl Safety {
     pub(super) async fn mark_nodes(&self, listed: &BTreeSet<ProviderId>) -> Option<Duration> {
         let target = self.executor().state.target.as_ref()?;
         let settings = &self.controllers.settings;
-        let patience = Patience {
+        let timeouts = NodeTimeouts {
             creation: settings.creation_timeout,
             drain: settings.drain_timeout,
         };
@@ -34,11 +34,11 @@ impl Safety {
                 let _ = self.write_node(&node, patch).await;
                 continue;
             }
-            let behind = self.behind(&node, listed);
-            let Some(patch) = patch(&node, behind, &patience, self.now()) else {
+            let references = self.references(&node, listed);
+            let Some(patch) = patch(&node, references, &timeouts, self.now()) else {
                 continue;
             };
-            if defect!(ForeignNodeMarkStays) && behind.machines > 0 {
+            if defect!(ForeignNodeMarkStays) && references.machines > 0 {
                 continue;
             }
             if !self.may_collect() {
@@ -89,11 +89,11 @@ impl Safety {
         }
     }
 
-    fn behind(&self, node: &Node, listed: &BTreeSet<ProviderId>) -> Behind {
+    fn references(&self, node: &Node, listed: &BTreeSet<ProviderId>) -> NodeReferences {
         let named = node.spec.as_ref().and_then(|spec| spec.provider_id.as_ref());
         let vm = named.is_some_and(|provider_id| listed.contains(provider_id.as_str()));
         let vm = vm || defect!(ForeignNodeMarkStays | OlderNodeIsUnclaimed);
-        Behind {
+        NodeReferences {
             machines: self.machines_behind(node),
             vm,
         }

@@ -27,8 +27,8 @@ pub(crate) fn view(state: &ClusterState, pending_statuses: &PendingStatuses, mac
         class_damage: state.classes.damage(&key).map(|damage| damage.problems.to_string()),
         target: state.target.is_some(),
         siblings: siblings(state, pending_statuses, &machine),
-        ledger: state.standing(&machine),
-        standing: remediation_standing(state, &machine),
+        owners_list: state.owners_list(&machine),
+        owner_state: remediation_owner(state, &machine),
         machine,
         ..View::default()
     };
@@ -125,11 +125,11 @@ fn merge(data: &mut SecretData, secret: &v1::Secret) {
 }
 
 /// How the machine stands with its set and deployment, if a health check requests its replacement.
-fn remediation_standing(state: &ClusterState, machine: &Machine) -> owner::Standing {
+fn remediation_owner(state: &ClusterState, machine: &Machine) -> owner::OwnerState {
     let set = controller(&machine.metadata).filter(|_| machine.status.is_remediation_requested());
     let set = set.and_then(|set| state.sets.get(&Key::new(&state.namespace, &set.name)));
-    set.map_or_else(owner::Standing::default, |set| {
-        owner::standing(&set, state.deployment_of(&set).as_deref())
+    set.map_or_else(owner::OwnerState::default, |set| {
+        owner::owner_state(&set, state.deployment_of(&set).as_deref())
     })
 }
 

@@ -2,7 +2,7 @@
 
 use mcm_api::{Machine, PreservationEntry};
 use mcm_core::ownership::controller;
-use mcm_core::preservation::{Ledger, Standing};
+use mcm_core::preservation::{ListView, OwnersList};
 
 use super::cluster_state::ClusterState;
 use super::work::{Trigger, Work, quiet};
@@ -10,25 +10,25 @@ use crate::cache::{Change, Key};
 
 impl ClusterState {
     /// The machine's entry in the cached list of its owner.
-    pub(crate) fn standing(&self, machine: &Machine) -> Standing {
+    pub(crate) fn owners_list(&self, machine: &Machine) -> ListView {
         let Some(reference) = controller(&machine.metadata) else {
-            return Standing::Nobody;
+            return ListView::NoList;
         };
         if !self.enabled.owners() {
-            return Standing::Unknown;
+            return ListView::Unknown;
         }
         let uid = machine.metadata.uid.as_deref().unwrap_or_default();
         let Some(set) = self.sets.get(&Key::new(&self.namespace, &reference.name)) else {
-            return Standing::Unknown;
+            return ListView::Unknown;
         };
         let Some(reference) = controller(&set.metadata) else {
-            return Ledger::Set(&set).standing(uid);
+            return OwnersList::Set(&set).view_of(uid);
         };
         let deployment = self.deployments.get(&Key::new(&self.namespace, &reference.name));
         if defect!(OnlyRollingDeploymentsPreserve | AutomaticPreservationInRollout) {
-            return Standing::Unknown;
+            return ListView::Unknown;
         }
-        deployment.map_or(Standing::Unknown, |one| Ledger::Deployment(&one).standing(uid))
+        deployment.map_or(ListView::Unknown, |one| OwnersList::Deployment(&one).view_of(uid))
     }
 
     /// The machines that a list marks as released.

@@ -60,6 +60,15 @@ pub struct Elector {
     metadata: ObjectMeta,
 }
 
+/// Why the Lease cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+enum LeaseError {
+    #[error("{}", brief(.0))]
+    Request(#[from] kube::Error),
+    #[error("no response within {} ms", .0.as_millis())]
+    NoResponse(Duration),
+}
+
 /// The result of an attempt.
 enum Attempt {
     Written,
@@ -193,7 +202,7 @@ impl Elector {
                 Ok(Attempt::Lost) => self.settings.retry_period,
                 Err(error) => {
                     (self.observer)(Candidacy::Unknown);
-                    tracing::warn!(lease = self.lease, error, "acquiring the lease failed");
+                    tracing::warn!(lease = self.lease, %error, "acquiring the lease failed");
                     self.settings.retry_period
                 }
             };
@@ -208,7 +217,7 @@ impl Elector {
             }
             self.clock.sleep(wait).await;
             if let Err(error) = self.observe().await {
-                tracing::warn!(lease = self.lease, error, "the lease cannot be read");
+                tracing::warn!(lease = self.lease, %error, "the lease cannot be read");
             }
         }
     }
@@ -233,7 +242,7 @@ impl Elector {
                     self.view.failed = true;
                     self.clock.sleep(self.settings.retry_period.min(self.time_left())).await;
                     if let Err(error) = self.observe().await {
-                        tracing::debug!(lease = self.lease, error, "the lease cannot be read");
+                        tracing::debug!(lease = self.lease, %error, "the lease cannot be read");
                     }
                     last_error = Some(error);
                 }
@@ -262,20 +271,21 @@ impl Elector {
         }
     }
 
-    fn why_lost(&self, last_error: Option<String>) -> String {
+    fn why_lost(&self, last_error: Option<LeaseError>) -> String {
         let lease = &self.lease;
         match self.holder() {
             None => format!("the lease {lease} was deleted"),
             Some(holder) if holder != self.view.identity => format!("the lease {lease} is held by {holder:?}"),
             Some(_) => {
-                let error = last_error.unwrap_or_else(|| "this process was too slow".to_owned());
-                format!("the lease {lease} was not renewed in time: {error}")
+                let reason =
+                    last_error.map_or_else(|| "this process was too slow".to_owned(), |error| error.to_string());
+                format!("the lease {lease} was not renewed in time: {reason}")
             }
         }
     }
 
     /// Performs one step of the rules.
-    async fn attempt(&mut self) -> Result<Attempt, String> {
+    async fn attempt(&mut self) -> Result<Attempt, LeaseError> {
         if self.view.lease.is_none() && self.view.renewed_at.is_none() {
             self.observe().await?;
         }
@@ -313,21 +323,21 @@ impl Elector {
             return;
         };
         let released = tokio::time::timeout(RELEASE_TIMEOUT, self.replace(spec, version)).await;
-        let timed_out = |_| Err(format!("no response within {} ms", RELEASE_TIMEOUT.as_millis()));
+        let timed_out = |_| Err(LeaseError::NoResponse(RELEASE_TIMEOUT));
         let released = released.unwrap_or_else(timed_out);
         match released {
             Ok(()) => tracing::info!(lease = self.lease, "the lease is released"),
-            Err(error) => tracing::warn!(lease = self.lease, error, "releasing the lease failed"),
+            Err(error) => tracing::warn!(lease = self.lease, %error, "releasing the lease failed"),
         }
     }
 
-    async fn observe(&mut self) -> Result<(), String> {
+    async fn observe(&mut self) -> Result<(), LeaseError> {
         let found = self.within(self.api.get_opt(&self.lease)).await?;
         self.store(found);
         Ok(())
     }
 
-    async fn create(&mut self, spec: LeaseSpec) -> Result<(), String> {
+    async fn create(&mut self, spec: LeaseSpec) -> Result<(), LeaseError> {
         let lease = Lease {
             metadata: self.metadata.clone(),
             spec: Some(spec),
@@ -337,7 +347,7 @@ impl Elector {
         Ok(())
     }
 
-    async fn replace(&mut self, spec: LeaseSpec, version: String) -> Result<(), String> {
+    async fn replace(&mut self, spec: LeaseSpec, version: String) -> Result<(), LeaseError> {
         let metadata = ObjectMeta {
             resource_version: Some(version),
             ..self.metadata.clone()
@@ -354,11 +364,11 @@ impl Elector {
     }
 
     /// Performs a request with a timeout, so that it does not outlast the leadership.
-    async fn within<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
+    async fn within<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, LeaseError> {
         let limit = (self.settings.renew_deadline / 2).min(self.time_left());
         match tokio::time::timeout(limit, request).await {
-            Ok(result) => result.map_err(|error| brief(&error)),
-            Err(_) => Err(format!("no response within {} ms", limit.as_millis())),
+            Ok(result) => Ok(result?),
+            Err(_) => Err(LeaseError::NoResponse(limit)),
         }
     }
 

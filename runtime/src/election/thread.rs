@@ -32,13 +32,13 @@ where
         .spawn(move || drop(end.send(elect(build, cancel, leads, finished))))
         .map_err(|error| LeadershipLost(format!("no thread for leader election: {error}")))?;
     let Ok(tenure) = leading.await else {
-        return outcome(ended.await).map(|()| T::default());
+        return ended.await.unwrap_or_else(panicked).map(|()| T::default());
     };
     let result = {
         let mut work = pin!(work(tenure));
         tokio::select! {
             biased;
-            lost = &mut ended => return outcome(lost).map(|()| T::default()),
+            lost = &mut ended => return lost.unwrap_or_else(panicked).map(|()| T::default()),
             result = &mut work => result,
         }
     };
@@ -79,9 +79,9 @@ where
     result
 }
 
-/// The result of the thread; without one the thread panicked.
-fn outcome<E: From<LeadershipLost>>(ended: Result<Result<(), E>, oneshot::error::RecvError>) -> Result<(), E> {
-    ended.unwrap_or_else(|_| Err(LeadershipLost("the thread of leader election panicked".to_owned()).into()))
+/// The result of a thread that ended without one.
+fn panicked<E: From<LeadershipLost>>(_: oneshot::error::RecvError) -> Result<(), E> {
+    Err(LeadershipLost("the thread of leader election panicked".to_owned()).into())
 }
 
 #[cfg(test)]

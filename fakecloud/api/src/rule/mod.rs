@@ -16,7 +16,7 @@ use serde::Serialize;
 pub use self::error::FaultRuleError;
 pub(crate) use self::old::{call_values, renamed};
 pub use self::read::RuleReader;
-pub use self::values::{At, Partial, Stale, Throttle, Trouble, Window};
+pub use self::values::{At, CommonError, Partial, Stale, Throttle, Window};
 use crate::schema::CodeText;
 use crate::{CloudCall, Delay};
 
@@ -59,7 +59,7 @@ pub struct Match<D = GoDuration> {
     /// A glob on the zone of the class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// A glob on the name of the client, if it is known.
+    /// A glob on the name that the client gives. Absent: any call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// Number of matching calls that pass first.
@@ -91,7 +91,7 @@ pub struct Action<L = Delay, D = GoDuration> {
     pub code: Option<Code>,
     /// The code and the text of a common error, instead of `code`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Trouble>,
+    pub error: Option<CommonError>,
     /// The message of the error. Absent: a default text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -102,12 +102,12 @@ pub struct Action<L = Delay, D = GoDuration> {
     #[serde(skip_serializing_if = "is_default")]
     #[schemars(default)]
     pub at: At,
-    /// The effect commits, and the reply never arrives: the caller's connection ends.
+    /// The effect commits, and the reply never arrives: the client's connection ends.
     #[serde(skip_serializing_if = "is_default")]
     #[schemars(default)]
     pub lost_reply: bool,
     /// For creations, deletions and attachments of volumes: delay of the effect. A creation takes effect whether or not
-    /// the caller still waits for its reply; a deletion and an attachment reply at once.
+    /// the client still waits for its reply; a deletion and an attachment reply at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect_delay: Option<D>,
     /// For creations: the VM stays pending. For deletions: the VM stays stopping. A step command ends both.

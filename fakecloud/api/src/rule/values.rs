@@ -51,7 +51,7 @@ pub enum At {
 /// A common error with its code and its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Trouble {
+pub enum CommonError {
     /// The account's quota is used up.
     Quota,
     /// The zone has no capacity for the machine type.
@@ -68,7 +68,7 @@ pub enum Trouble {
     Outage,
 }
 
-impl Trouble {
+impl CommonError {
     /// The code of the reply.
     pub fn code(self) -> Code {
         match self {

@@ -104,7 +104,7 @@ impl World {
     }
 
     pub(super) fn remove_faults(&mut self) {
-        self.vm(|cloud, vm, now| drop(cloud.mend_kubelet(vm, &[], now).unwrap().id.clone()));
+        self.vm(|cloud, vm, now| drop(cloud.restore_kubelet(vm, &[], now).unwrap().id.clone()));
     }
 
     /// Advances time, deadline by deadline.

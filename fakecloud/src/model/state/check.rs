@@ -47,7 +47,7 @@ impl Snapshot {
             .chain(faults.map(|count| ("a counter of a fault rule", count)))
             .chain(outages.map(|count| ("a counter of a failed zone", count)))
             .chain(
-                self.made
+                self.created_counts
                     .values()
                     .map(|count| ("the number of objects with a name", *count)),
             )

@@ -76,7 +76,7 @@ fn while_the_api_of_a_zone_is_down_its_vms_run_and_calls_about_them_fail() {
     assert_eq!(code(cloud.machine_status(&far("b"), "", at(21))), Code::Ok);
     assert_eq!(states(&cloud), [VmState::Running; 2]);
     assert_eq!(cloud.zone_outages().next().unwrap().hits, 2);
-    cloud.mend_zone("local-*", at(30)).unwrap();
+    cloud.restore_zone("local-*", at(30)).unwrap();
     assert_eq!(code(cloud.machine_status(&request("a"), "", at(31))), Code::Ok);
 }
 
@@ -107,7 +107,7 @@ fn a_vm_that_was_switched_off_stays_off_when_its_zone_recovers() {
     cloud.stop_vm(&machine("a"), at(15)).unwrap();
     fail(&mut cloud, ZoneFailure::Both, None, 20);
     assert_eq!(code(cloud.machine_status(&request("a"), "", at(21))), Code::Unavailable);
-    cloud.mend_zone("local-*", at(30)).unwrap();
+    cloud.restore_zone("local-*", at(30)).unwrap();
     cloud.advance(at(1000));
     assert_eq!(states(&cloud), [VmState::Stopped, VmState::Running]);
 }
@@ -119,7 +119,7 @@ fn a_second_failure_keeps_track_of_vms_that_the_first_one_stopped() {
     fail(&mut cloud, ZoneFailure::Both, None, 30);
     cloud.advance(at(500));
     assert_eq!(states(&cloud)[0], VmState::Stopped);
-    cloud.mend_zone("local-*", at(600)).unwrap();
+    cloud.restore_zone("local-*", at(600)).unwrap();
     cloud.advance(at(700));
     assert_eq!(states(&cloud)[0], VmState::Running);
 }
@@ -162,7 +162,7 @@ fn an_invalid_failure_is_rejected() {
     assert!(refused("near", 50, Some(Duration::ZERO)).starts_with("lasts: must be longer"));
     assert!(
         cloud
-            .mend_zone("near", at(1))
+            .restore_zone("near", at(1))
             .unwrap_err()
             .to_string()
             .contains("\"near\" has no active failure")

@@ -3,7 +3,7 @@
 use mcm_api::cloud::VmIdentity;
 
 use super::*;
-use crate::model::{Partial, StorageReply, Trouble};
+use crate::model::{CommonError, Partial, StorageReply};
 
 fn add_rule(cloud: &mut Cloud, yaml: &str) {
     let rule: FaultRule = serde_saphyr::from_str(yaml).unwrap();
@@ -31,21 +31,21 @@ fn listed(cloud: &mut Cloud, now: i64) -> usize {
 }
 
 #[rstest]
-#[case("quota", Trouble::Quota)]
-#[case("capacity", Trouble::Capacity)]
-#[case("throttled", Trouble::Throttled)]
-#[case("credentialsExpired", Trouble::CredentialsExpired)]
-#[case("credentialsWrong", Trouble::CredentialsWrong)]
-#[case("denied", Trouble::Denied)]
-#[case("outage", Trouble::Outage)]
-fn a_named_error_has_its_code_and_message(#[case] word: &str, #[case] trouble: Trouble) {
+#[case("quota", CommonError::Quota)]
+#[case("capacity", CommonError::Capacity)]
+#[case("throttled", CommonError::Throttled)]
+#[case("credentialsExpired", CommonError::CredentialsExpired)]
+#[case("credentialsWrong", CommonError::CredentialsWrong)]
+#[case("denied", CommonError::Denied)]
+#[case("outage", CommonError::Outage)]
+fn a_named_error_has_its_code_and_message(#[case] word: &str, #[case] expected: CommonError) {
     let mut cloud = cloud();
     add_rule(
         &mut cloud,
         &format!("{{match: {{call: createMachine}}, action: {{error: {word}}}}}"),
     );
     let error = cloud.create_machine(&request("a"), at(1)).result.unwrap_err();
-    assert_eq!((error.code, error.message.as_str()), (trouble.code(), trouble.text()));
+    assert_eq!((error.code, error.message.as_str()), (expected.code(), expected.text()));
     assert_eq!(cloud.live_count(), 0);
 }
 
@@ -326,7 +326,7 @@ fn a_reply_may_lack_the_node_name() {
 }
 
 #[test]
-fn a_rule_hits_only_matching_callers() {
+fn a_rule_hits_only_matching_clients() {
     let mut cloud = cloud();
     add_rule(&mut cloud, "{caller: mcm-*, code: PermissionDenied}");
     assert_eq!(

@@ -167,8 +167,8 @@ fn only_vms_with_the_tags_of_the_class_are_listed() {
 #[test]
 fn an_update_changes_only_tags_of_the_spec() {
     let mut cloud = cloud();
-    let made = request("a");
-    cloud.create_machine(&made, at(0)).result.unwrap();
+    let created = request("a");
+    cloud.create_machine(&created, at(0)).result.unwrap();
     let ordinals: Vec<u64> = cloud.vms.values().map(|vm| vm.ordinal).collect();
     for ordinal in ordinals {
         let vm = cloud.vms.get_mut(&ordinal).unwrap();
@@ -176,7 +176,7 @@ fn an_update_changes_only_tags_of_the_spec() {
     }
     let mut changed = request("a");
     changed.class.provider_spec["tags"] = json!({"kubernetes.io/cluster/shoot": "1", "colour": "blue"});
-    let last_applied = made.class.provider_spec.to_string();
+    let last_applied = created.class.provider_spec.to_string();
     let updated = cloud.update_machine(&changed, Some(&last_applied), "", at(1));
     assert_eq!(updated.result, Ok(()));
     let tags: Vec<_> = cloud.vms.values().flat_map(|vm| vm.tags.keys().cloned()).collect();
@@ -190,7 +190,7 @@ fn an_update_changes_only_tags_of_the_spec() {
 #[case::running(60)]
 fn a_stopped_vm_stays_and_can_be_started(#[case] second: i64) {
     let mut cloud = cloud();
-    let made = cloud.create_machine(&request("a"), at(0)).result.unwrap();
+    let created = cloud.create_machine(&request("a"), at(0)).result.unwrap();
     let power = |cloud: &mut Cloud| {
         cloud
             .machine_status(&request("a"), "", at(second))
@@ -201,7 +201,7 @@ fn a_stopped_vm_stays_and_can_be_started(#[case] second: i64) {
     assert_eq!(power(&mut cloud), Some(Power::Running));
     for _ in 0..2 {
         let stopped = cloud.stop_machine(&request("a"), "", at(second)).result.unwrap();
-        assert_eq!(stopped.provider_id, made.provider_id);
+        assert_eq!(stopped.provider_id, created.provider_id);
         assert_eq!(stopped.power, Some(Power::Stopped));
     }
     assert_eq!(power(&mut cloud), Some(Power::Stopped));
@@ -509,7 +509,7 @@ proptest! {
 }
 
 #[test]
-fn a_delayed_creation_takes_effect_even_if_its_caller_gave_up() {
+fn a_delayed_creation_takes_effect_even_if_its_client_gave_up() {
     let mut cloud = cloud();
     cloud
         .add_fault(
@@ -526,7 +526,7 @@ fn a_delayed_creation_takes_effect_even_if_its_caller_gave_up() {
     assert_eq!(cloud.next_deadline(), Some(at(301)));
     assert_eq!(code(cloud.machine_status(&request("a"), "", at(300))), Code::NotFound);
     assert!(cloud.end_creation(ticket, at(300)).is_none());
-    // No caller waits; a second call finds the VM of the first.
+    // No client waits; a second call finds the VM of the first.
     assert_eq!(code(cloud.machine_status(&request("a"), "", at(302))), Code::Ok);
     let call = cloud
         .log()

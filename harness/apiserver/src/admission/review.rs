@@ -14,9 +14,9 @@ pub(crate) fn question(
     (kind, target): &(Kind, Target),
     (version, uid): (&str, &str),
 ) -> Value {
-    let mut asked = Map::new();
-    asked.insert("uid".to_owned(), uid.into());
-    asked.extend(request.describe(subject, kind, target));
+    let mut requested = Map::new();
+    requested.insert("uid".to_owned(), uid.into());
+    requested.extend(request.describe(subject, kind, target));
     let seen = |object: Option<&Value>| {
         let mut object = object.cloned().unwrap_or_default();
         // A built-in kind in another version; custom resources were converted.
@@ -26,9 +26,9 @@ pub(crate) fn question(
         }
         object
     };
-    asked.insert("object".to_owned(), seen(subject.new));
-    asked.insert("oldObject".to_owned(), seen(subject.old));
-    json!({ "kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{version}"), "request": asked })
+    requested.insert("object".to_owned(), seen(subject.new));
+    requested.insert("oldObject".to_owned(), seen(subject.old));
+    json!({ "kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{version}"), "request": requested })
 }
 
 /// The answer of a webhook.

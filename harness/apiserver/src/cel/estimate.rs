@@ -64,22 +64,10 @@ impl Environment {
                 cost: 0,
                 type_: literal(value),
             },
-            Kind::Name(name) => {
-                let found = self.variables.iter().rev().find(|(own, _)| own == name);
-                let Some((_, type_)) = found else {
-                    if functions::type_named(name).is_some() {
-                        return Ok(Estimate {
-                            cost: 1,
-                            type_: Type::Dynamic,
-                        });
-                    }
-                    return Err(self.problem(at, &format!("undeclared reference to '{name}' (in container '')")));
-                };
-                Estimate {
-                    cost: 1,
-                    type_: type_.clone(),
-                }
-            }
+            Kind::Name(name) => Estimate {
+                cost: 1,
+                type_: self.type_of_name(at, name)?,
+            },
             Kind::Select { operand, field } => {
                 let operand = self.estimate(operand)?;
                 Estimate {
@@ -127,16 +115,10 @@ impl Environment {
                     ..inner
                 }
             }
-            Kind::And(parts) | Kind::Or(parts) => {
-                let mut cost = 0_u64;
-                for part in parts {
-                    cost = cost.saturating_add(self.estimate(part)?.cost);
-                }
-                Estimate {
-                    cost,
-                    type_: Type::Bool,
-                }
-            }
+            Kind::And(parts) | Kind::Or(parts) => Estimate {
+                cost: self.sum(0, parts)?,
+                type_: Type::Bool,
+            },
             Kind::Binary { operator, left, right } => {
                 let (left, right) = (self.estimate(left)?, self.estimate(right)?);
                 self.binary(at, *operator, left, right)?
@@ -149,42 +131,56 @@ impl Environment {
                     type_: either(yes.type_, no.type_),
                 }
             }
-            Kind::List(items) => {
-                let mut cost = NEW_LIST;
-                let mut type_ = None;
-                for item in items {
-                    let item = self.estimate(item)?;
-                    cost = cost.saturating_add(item.cost);
-                    type_ = Some(type_.map_or_else(|| item.type_.clone(), |known| either(known, item.type_.clone())));
-                }
-                Estimate {
-                    cost,
-                    type_: Type::List {
-                        items: Arc::new(type_.unwrap_or(Type::Dynamic)),
-                        most: items.len() as u64,
-                    },
-                }
-            }
-            Kind::Map(entries) => {
-                let mut cost = NEW_MAP;
-                for (key, value) in entries {
-                    cost = cost.saturating_add(self.estimate(key)?.cost);
-                    cost = cost.saturating_add(self.estimate(value)?.cost);
-                }
-                Estimate {
-                    cost,
-                    type_: Type::Map {
-                        values: Arc::new(Type::Dynamic),
-                        most: entries.len() as u64,
-                    },
-                }
-            }
+            Kind::List(items) => self.list(items)?,
+            Kind::Map(entries) => Estimate {
+                cost: self.sum(NEW_MAP, entries.iter().flat_map(|(key, value)| [key, value]))?,
+                type_: Type::Map {
+                    values: Arc::new(Type::Dynamic),
+                    most: entries.len() as u64,
+                },
+            },
             Kind::Call {
                 target,
                 function,
                 arguments,
             } => self.call(at, target.as_deref(), function, arguments)?,
             Kind::Comprehension(inner) => self.comprehension(inner)?,
+        })
+    }
+
+    /// The type of a variable or of the name of a type.
+    fn type_of_name(&self, at: usize, name: &str) -> Result<Type, Problem> {
+        let found = self.variables.iter().rev().find(|(own, _)| own == name);
+        match found {
+            Some((_, type_)) => Ok(type_.clone()),
+            None if functions::type_named(name).is_some() => Ok(Type::Dynamic),
+            None => Err(self.problem(at, &format!("undeclared reference to '{name}' (in container '')"))),
+        }
+    }
+
+    /// The cost of several expressions in addition to `first`.
+    fn sum<'e>(&mut self, first: u64, parts: impl IntoIterator<Item = &'e Expression>) -> Result<u64, Problem> {
+        let mut cost = first;
+        for part in parts {
+            cost = cost.saturating_add(self.estimate(part)?.cost);
+        }
+        Ok(cost)
+    }
+
+    fn list(&mut self, items: &[Expression]) -> Result<Estimate, Problem> {
+        let mut cost = NEW_LIST;
+        let mut type_ = None;
+        for item in items {
+            let item = self.estimate(item)?;
+            cost = cost.saturating_add(item.cost);
+            type_ = Some(type_.map_or_else(|| item.type_.clone(), |known| either(known, item.type_.clone())));
+        }
+        Ok(Estimate {
+            cost,
+            type_: Type::List {
+                items: Arc::new(type_.unwrap_or(Type::Dynamic)),
+                most: items.len() as u64,
+            },
         })
     }
 

@@ -74,7 +74,7 @@ fn review_token(exchange: &Exchange<'_>, spec: &Value) -> Result<Value, ApiError
         Ok(owner) => json!({
             "authenticated": true, "user": owner.identity.info(), "audiences": owner.audiences,
         }),
-        Err(why) => json!({ "user": {}, "error": why }),
+        Err(error) => json!({ "user": {}, "error": error.to_string() }),
     })
 }
 

@@ -37,7 +37,7 @@ impl Registry {
         let mut resources = match self.store.get(TABLE, &Key::new("", name)) {
             None => Vec::new(),
             Some(object) => self
-                .resources_of(&catalog, &object)?
+                .resources_of(&catalog, &tree(&object)?, object.revision)
                 .map_err(|errors| ApiError::invalid(GROUP, "CustomResourceDefinition", name, &errors))?,
         };
         resources.retain(|resource| catalog.allows_custom(group, &resource.version, plural));
@@ -59,25 +59,22 @@ impl Registry {
     fn resources_of(
         &self,
         catalog: &Catalog,
-        definition: &Object,
-    ) -> Result<Result<Vec<Resource>, Vec<FieldError>>, ApiError> {
-        let value = tree(definition)?;
-        let read = || {
-            let mut resources = crate::custom::resources(&value)?;
-            let network = Arc::clone(&self.network);
-            let mut versions = crate::custom::versions(&value, &resources, definition.revision, network)?;
-            let (plural, group) = definition.key.name.split_once('.').unwrap_or_default();
-            let previous = catalog.any_custom_version(group, plural);
-            if let Some(previous) = previous.and_then(|entry| entry.resource.versions.as_ref()) {
-                versions = versions.after(previous);
-            }
-            let versions = Arc::new(versions);
-            for resource in &mut resources {
-                resource.versions = Some(Arc::clone(&versions));
-            }
-            Ok(resources)
-        };
-        Ok(read())
+        definition: &Value,
+        revision: u64,
+    ) -> Result<Vec<Resource>, Vec<FieldError>> {
+        let mut resources = crate::custom::resources(definition)?;
+        let network = Arc::clone(&self.network);
+        let mut versions = crate::custom::versions(definition, &resources, revision, network)?;
+        let (plural, group) = metadata::text(definition, "name").split_once('.').unwrap_or_default();
+        let previous = catalog.any_custom_version(group, plural);
+        if let Some(previous) = previous.and_then(|entry| entry.resource.versions.as_ref()) {
+            versions = versions.after(previous);
+        }
+        let versions = Arc::new(versions);
+        for resource in &mut resources {
+            resource.versions = Some(Arc::clone(&versions));
+        }
+        Ok(resources)
     }
 
     /// The names that the other definitions of the group use.

@@ -56,7 +56,10 @@ impl World {
     }
 
     fn owner(&self, token: &str) -> Result<String, String> {
-        self.server.inner.owner(token, &[]).map(|owner| owner.identity.user)
+        let owner = self.server.inner.owner(token, &[]);
+        owner
+            .map(|owner| owner.identity.user)
+            .map_err(|error| error.to_string())
     }
 }
 

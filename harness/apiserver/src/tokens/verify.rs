@@ -9,7 +9,6 @@ use crate::inner::Inner;
 use crate::store::Key;
 use crate::types::time::after;
 
-const INVALID: &str = "invalid bearer token";
 /// How long a bound pod can use its token after its deletion timestamp, in seconds.
 const DELETION_LEEWAY: i64 = 60;
 
@@ -20,12 +19,43 @@ pub(crate) struct Owner {
     pub(crate) audiences: Vec<String>,
 }
 
+/// Why a token is invalid, as in TokenReviews.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TokenError {
+    /// It is unknown, damaged, or for other audiences.
+    #[error("invalid bearer token")]
+    Unknown,
+    /// Its claims do not hold.
+    #[error("[invalid bearer token, {0}]")]
+    Claims(#[from] ClaimError),
+}
+
+/// Which claim of a token does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ClaimError {
+    /// It is not valid yet, or has expired.
+    #[error("{0}")]
+    Time(&'static str),
+    /// It is for other audiences.
+    #[error("token audiences {found} is invalid for the target audiences {requested}")]
+    Audience { found: String, requested: String },
+    /// An object that it names was deleted.
+    #[error("{what} {name:?} of the token does not exist any more")]
+    Deleted { what: &'static str, name: String },
+    /// An object that it names is being deleted.
+    #[error("service account token has been invalidated")]
+    Invalidated,
+    /// An object that it names cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
 impl Inner {
     /// Verifies a token for those audiences; without audiences, for the server's own.
     ///
     /// # Errors
     /// The reason why it is invalid, as in TokenReviews.
-    pub(crate) fn owner(&self, token: &str, audiences: &[String]) -> Result<Owner, String> {
+    pub(crate) fn owner(&self, token: &str, audiences: &[String]) -> Result<Owner, TokenError> {
         let own = [ISSUER.to_owned()];
         let audiences = if audiences.is_empty() { &own } else { audiences };
         let known = self.tokens.lock().get(token).cloned();
@@ -37,23 +67,22 @@ impl Inner {
                 .cloned()
                 .collect::<Vec<_>>();
             if matching.is_empty() {
-                return Err(INVALID.to_owned());
+                return Err(TokenError::Unknown);
             }
             return Ok(Owner {
                 identity: identity.authenticated(),
                 audiences: matching,
             });
         }
-        let claims = self.signer.verify(token).ok_or(INVALID)?;
-        self.account(&claims, audiences)
-            .map_err(|why| format!("[{INVALID}, {why}]"))
+        let claims = self.signer.verify(token).ok_or(TokenError::Unknown)?;
+        Ok(self.account(&claims, audiences)?)
     }
 
     /// The service account in signed claims.
-    fn account(&self, claims: &Value, audiences: &[String]) -> Result<Owner, String> {
+    fn account(&self, claims: &Value, audiences: &[String]) -> Result<Owner, ClaimError> {
         let text = |pointer: &str| claims.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let now = self.registry.clock().now();
-        check_times(claims, now)?;
+        check_times(claims, now).map_err(ClaimError::Time)?;
         let issued_for = claims["aud"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let issued_for: Vec<&str> = issued_for.collect();
         let matching: Vec<String> = audiences
@@ -62,11 +91,10 @@ impl Inner {
             .cloned()
             .collect();
         if matching.is_empty() {
-            return Err(format!(
-                "token audiences {} is invalid for the target audiences {}",
-                go_texts(&issued_for),
-                go_texts(audiences)
-            ));
+            return Err(ClaimError::Audience {
+                found: go_texts(&issued_for),
+                requested: go_texts(audiences),
+            });
         }
         let namespace = text("/kubernetes.io/namespace");
         let name = text("/kubernetes.io/serviceaccount/name");
@@ -113,24 +141,29 @@ impl Inner {
     fn check_exists(
         &self,
         table: &str,
-        what: &str,
+        what: &'static str,
         namespace: &str,
         name: &str,
         uid: &str,
         now: Timestamp,
-    ) -> Result<(), String> {
+    ) -> Result<(), ClaimError> {
         let object = self.registry.store().get(table, &Key::new(namespace, name));
         let object = object.filter(|object| object.meta.uid == uid);
-        let object = object.ok_or_else(|| format!("{what} {name:?} of the token does not exist any more"))?;
+        let object = object.ok_or_else(|| ClaimError::Deleted {
+            what,
+            name: name.to_owned(),
+        })?;
         if !object.meta.deleting {
             return Ok(());
         }
-        let value = object.value().map_err(|error| error.to_string())?;
+        let value = object
+            .value()
+            .map_err(|error| ClaimError::Unreadable(error.to_string()))?;
         let since = value["metadata"]["deletionTimestamp"].as_str().unwrap_or_default();
         let since: Option<Timestamp> = since.parse().ok();
         let deadline = since.map(|since| after(since, SignedDuration::from_secs(DELETION_LEEWAY)));
         if deadline.is_some_and(|deadline| now > deadline) {
-            return Err("service account token has been invalidated".to_owned());
+            return Err(ClaimError::Invalidated);
         }
         Ok(())
     }

@@ -186,14 +186,14 @@ fn any_request() -> impl Strategy<Value = Asked> {
 }
 
 /// Whether a rule allows the attributes: an independent reading of RBAC.
-fn allows(rule: &Value, asked: &Value) -> bool {
+fn allows(rule: &Value, request: &Value) -> bool {
     let has = |field: &str, wanted: &str| {
         let items = rule[field].as_array().into_iter().flatten();
         items
             .filter_map(Value::as_str)
             .any(|item| item == "*" || item == wanted)
     };
-    let text = |field: &str| asked[field].as_str().unwrap();
+    let text = |field: &str| request[field].as_str().unwrap();
     let resource = if text("subresource").is_empty() {
         has("resources", text("resource"))
     } else {
@@ -202,7 +202,7 @@ fn allows(rule: &Value, asked: &Value) -> bool {
     };
     let named = rule["resourceNames"]
         .as_array()
-        .is_none_or(|names| names.contains(&asked["name"]));
+        .is_none_or(|names| names.contains(&request["name"]));
     has("verbs", text("verb")) && has("apiGroups", text("group")) && resource && named
 }
 
@@ -241,10 +241,10 @@ async fn check(grants: Vec<Grant>, requests: Vec<Asked>) -> Result<(), TestCaseE
         let binding = json!({ "metadata": metadata, "subjects": [subject], "roleRef": role });
         post(&format!("{within}/{bindings}"), binding).await;
     }
-    for asked in requests {
-        let namespace = asked.attributes["namespace"].as_str().unwrap();
+    for request in requests {
+        let namespace = request.attributes["namespace"].as_str().unwrap();
         let reviews = "/apis/authorization.k8s.io/v1";
-        let review = json!({ "spec": { "user": "bob", "resourceAttributes": asked.attributes } });
+        let review = json!({ "spec": { "user": "bob", "resourceAttributes": request.attributes } });
         let (_, answer) = send(
             &server,
             &admin,
@@ -257,28 +257,28 @@ async fn check(grants: Vec<Grant>, requests: Vec<Asked>) -> Result<(), TestCaseE
         let expected = grants
             .iter()
             .filter(|(place, _)| place.is_none_or(|place| place == namespace))
-            .any(|(_, rule)| allows(rule, &asked.attributes));
-        prop_assert_eq!(reviewed, expected, "{:?}", asked);
+            .any(|(_, rule)| allows(rule, &request.attributes));
+        prop_assert_eq!(reviewed, expected, "{:?}", request);
         if !namespace.is_empty() {
             let path = format!("{reviews}/selfsubjectrulesreviews");
             let body = json!({ "spec": { "namespace": namespace } });
             let (_, answer) = send(&server, &bob, "POST", &path, &body).await;
             let rules = answer["status"]["resourceRules"].as_array().unwrap();
-            let ruled = rules.iter().any(|rule| allows(rule, &asked.attributes));
-            prop_assert_eq!(ruled, expected, "{:?}", asked);
+            let ruled = rules.iter().any(|rule| allows(rule, &request.attributes));
+            prop_assert_eq!(ruled, expected, "{:?}", request);
         }
-        let body = match asked.method {
+        let body = match request.method {
             "POST" | "PUT" | "PATCH" => json!({}),
             _ => Value::Null,
         };
-        let (code, answer) = send(&server, &bob, asked.method, &asked.path, &body).await;
-        prop_assert_eq!(code != 403, expected, "{} {:?}", code, asked);
-        let name = asked.attributes["name"].as_str().unwrap();
+        let (code, answer) = send(&server, &bob, request.method, &request.path, &body).await;
+        prop_assert_eq!(code != 403, expected, "{} {:?}", code, request);
+        let name = request.attributes["name"].as_str().unwrap();
         for item in answer["items"].as_array().into_iter().flatten() {
             prop_assert!(
                 name.is_empty() || item["metadata"]["name"] == name,
                 "{:?}: {}",
-                asked,
+                request,
                 item
             );
         }

@@ -111,8 +111,8 @@ async fn a_lasting_watch_continues_with_a_bookmark_per_timeout_until_a_fault_rul
             .merge(&format!("{CONFIG_MAPS}/a"), json!({ "data": { "k": "v" } }))
             .await;
     };
-    let (told, ()) = tokio::join!(watch.brief(), change);
-    assert_eq!(told, brief("MODIFIED", "a", revision + 1));
+    let (event, ()) = tokio::join!(watch.brief(), change);
+    assert_eq!(event, brief("MODIFIED", "a", revision + 1));
     assert_eq!(elapsed(), 350, "events arrive immediately");
     let rule = "{name: later, match: {verbs: [watch], window: {from: 1h, until: 2h}}, action: {freezeWatch: {}}}";
     let rule = apiserver::faults::parse(rule).unwrap();

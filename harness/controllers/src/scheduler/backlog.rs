@@ -3,8 +3,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use runtime::backoff::doubled;
 
 use super::place::Diagnosis;
 use super::reason::Change;
@@ -12,8 +14,8 @@ use crate::foundation::ObjectKey;
 use quantity::Saturating as _;
 
 /// The backoff after the first failed attempt, doubled with each further one (kube-scheduler's values).
-const SHORTEST_REST: SignedDuration = SignedDuration::from_secs(1);
-const LONGEST_REST: SignedDuration = SignedDuration::from_secs(10);
+const SHORTEST_REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(10);
 
 /// Pods without a node.
 #[derive(Debug, Default)]
@@ -143,8 +145,7 @@ impl Backlog {
             State::Tried | State::Waits(_) => {}
         }
         self.waiting.remove(pod);
-        let doublings = entry.attempts.saturating_sub(1).min(8);
-        let rest = SHORTEST_REST.saturating_mul(1 << doublings).min(LONGEST_REST);
+        let rest = doubled(SHORTEST_REST, entry.attempts.saturating_sub(1), LONGEST_REST);
         let until = entry.tried.saturating_add(rest).unwrap_or(Timestamp::MAX);
         if until <= now {
             self.activate(pod);

@@ -1,6 +1,6 @@
 //! I25: each unhealthy Machine gets its request within one pass after it may. A Node condition that has lasted longer than
 //! the timeout of an active check marks the Machine, and a marked Machine is requested while remediation is allowed. After
-//! an outage the timeouts begin anew, after the grace.
+//! an outage the timeouts begin again, after the grace.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

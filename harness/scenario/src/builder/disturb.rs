@@ -94,7 +94,7 @@ pub fn create_vm(machine: &str, tagged: bool) -> Step {
     })
 }
 
-/// The next creation of a machine's VM takes effect later, even if the caller has given up.
+/// The next creation of a machine's VM takes effect later, even if the client has given up.
 pub fn slow_creation(name: &str, machine: &str, by: impl Into<DurationExpression>) -> Step {
     Step::SlowCreation(SlowCreation {
         name: name.to_owned(),

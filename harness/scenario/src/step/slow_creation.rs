@@ -9,7 +9,7 @@ use crate::duration::DurationExpression;
 use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference};
 
-/// The next creation of a machine's VM takes effect later, even if the caller has given up.
+/// The next creation of a machine's VM takes effect later, even if the client has given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SlowCreation {

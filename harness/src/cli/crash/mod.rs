@@ -20,7 +20,7 @@ use scenario::step::{CloudCall, Crash, Fault, Step};
 use scenario::{DurationExpression, ObjectReference, Scenario, StageKind};
 use terminal::failure;
 
-use self::points::{Only, changed_path, crash_points, lags, parse_only, selects};
+use self::points::{Only, changed_path, crash_points, lags, selects};
 use super::files::read_scenario;
 use super::output::{inform, say};
 use super::run::{summarise, write_job_summary};
@@ -79,7 +79,7 @@ pub(super) struct CrashCommand {
     settle: Option<DurationExpression>,
 
     /// Only these effects: before:N, after:N, or N for both sides and for --lag; may be given several times
-    #[arg(long, value_name = "EFFECT", value_parser = parse_only)]
+    #[arg(long, value_name = "EFFECT")]
     only: Vec<Only>,
 
     /// Also crashes twice, at each pair of crash points, in scenarios that are short enough
@@ -198,31 +198,8 @@ impl CrashCommand {
         let clock = Clock::wall();
         let started = clock.now();
         let name = scenario.name.clone();
-        let settle = self.settle();
-        let mut clean = Job {
-            file,
-            controller: self.controller.clone(),
-            effects: true,
-            reports: self.report.clone(),
-            ..Job::new(scenario.step(wait(settle)), self.stage(), self.seed)
-        };
-        clean.plan.mutant.clone_from(&self.mutant);
-        let mut pair = self.run_undisturbed(&clean, results)?;
-        if let [first, ..] = pair.as_slice()
-            && first.passed()
-            && self.controller.is_some()
-        {
-            let kinds = written_kinds(&clean.plan.scenario, &first.effects);
-            if !kinds.is_empty() {
-                let names: Vec<&str> = kinds.iter().map(|created| created.kind.as_str()).collect();
-                say!(
-                    "the controller also writes objects of kind {}, which are compared, too",
-                    names.join(", ")
-                );
-                clean.plan.scenario.world.creates.extend(kinds);
-                pair = self.run_undisturbed(&clean, results)?;
-            }
-        }
+        let mut clean = self.clean_job(scenario, file);
+        let pair = self.undisturbed_pair(&mut clean, results)?;
         let [undisturbed, other] = pair.as_slice() else {
             return Ok(());
         };
@@ -239,53 +216,8 @@ impl CrashCommand {
             }
         };
         print_mask(&mask, self.seed);
-        let points = crash_points(&undisturbed.effects, 0);
-        if points.is_empty() {
-            return Err(Stop::Usage(format!(
-                "the controller has no effects in scenario {name}: it writes nothing to the API server and calls no cloud"
-            )));
-        }
-        let plan = |disturbances: Vec<Disturbance>| {
-            let mut job = clean.clone();
-            job.plan.disturbances = disturbances;
-            // On a wall clock a controller may have fewer effects than in the undisturbed run.
-            job.plan.may_miss = self.controller.is_some();
-            job
-        };
-        let crashes = |crashes: &[Crash]| plan(crashes.iter().copied().map(Disturbance::Crash).collect());
-        let selected = points.iter().copied().filter(|point| match self.lag {
-            Some(_) => selects(&self.only, None, point.effect),
-            None => selects(&self.only, Some(point.at), point.effect),
-        });
-        let points: Vec<Crash> = selected.collect();
-        if points.is_empty() {
-            return Err(Stop::Usage(format!(
-                "--only selects no effect of scenario {name}, which has {}",
-                undisturbed.effects.len()
-            )));
-        }
-        let jobs: Vec<Job> = match &self.lag {
-            Some(by) => lags(&points, by).into_iter().map(|lag| plan(vec![lag])).collect(),
-            None => points.iter().map(|point| crashes(&[*point])).collect(),
-        };
-        let what = if self.lag.is_some() { "lags" } else { "crash points" };
-        inform!("{} effects, {} {what}", undisturbed.effects.len(), jobs.len());
-        let once = self.run(jobs.clone(), results)?;
-        let mut disturbed = self.judge(&mask, undisturbed, &jobs, once.clone());
-        if self.pairs && points.len() <= MOST_POINTS_FOR_PAIRS {
-            let pairs = points.iter().zip(&once).flat_map(|(first, result)| {
-                let second = crash_points(&result.effects, first.effect);
-                let selected = second
-                    .into_iter()
-                    .filter(|second| selects(&self.only, Some(second.at), second.effect));
-                selected.map(move |second| [*first, second])
-            });
-            let jobs: Vec<Job> = pairs.map(|pair| crashes(&pair)).collect();
-            let twice = self.run(jobs.clone(), results)?;
-            disturbed.extend(self.judge(&mask, undisturbed, &jobs, twice));
-        } else if self.pairs {
-            inform!("{name} has too many crash points for pairs: the maximum is {MOST_POINTS_FOR_PAIRS}");
-        }
+        let points = self.selected_points(&name, &undisturbed.effects)?;
+        let disturbed = self.disturb(&clean, &points, (&mask, undisturbed), results)?;
         let changed = disturbed.iter().filter(|result| changed_path(undisturbed, result));
         say!(
             "{name}: {} plans, {} changed the path, {} failed, {}",
@@ -297,6 +229,107 @@ impl CrashCommand {
         results.extend(pair);
         results.extend(disturbed);
         Ok(())
+    }
+
+    /// The job of the scenario without disturbances.
+    fn clean_job(&self, scenario: Scenario, file: Option<PathBuf>) -> Job {
+        let settle = self.settle();
+        let mut clean = Job {
+            file,
+            controller: self.controller.clone(),
+            effects: true,
+            reports: self.report.clone(),
+            ..Job::new(scenario.step(wait(settle)), self.stage(), self.seed)
+        };
+        clean.plan.mutant.clone_from(&self.mutant);
+        clean
+    }
+
+    /// Two undisturbed runs. If a controller writes objects of further kinds, these become part of the job, and the
+    /// runs are repeated.
+    fn undisturbed_pair(&self, clean: &mut Job, results: &mut Vec<RunResult>) -> Result<Vec<RunResult>, Stop> {
+        let pair = self.run_undisturbed(clean, results)?;
+        let [first, ..] = pair.as_slice() else {
+            return Ok(pair);
+        };
+        if !first.passed() || self.controller.is_none() {
+            return Ok(pair);
+        }
+        let kinds = written_kinds(&clean.plan.scenario, &first.effects);
+        if kinds.is_empty() {
+            return Ok(pair);
+        }
+        let names: Vec<&str> = kinds.iter().map(|created| created.kind.as_str()).collect();
+        say!(
+            "the controller also writes objects of kind {}, which are compared, too",
+            names.join(", ")
+        );
+        clean.plan.scenario.world.creates.extend(kinds);
+        self.run_undisturbed(clean, results)
+    }
+
+    /// The crash points that `--only` selects.
+    fn selected_points(&self, name: &str, effects: &[Effect]) -> Result<Vec<Crash>, Stop> {
+        let points = crash_points(effects, 0);
+        if points.is_empty() {
+            return Err(Stop::Usage(format!(
+                "the controller has no effects in scenario {name}: it writes nothing to the API server and calls no cloud"
+            )));
+        }
+        let selected = points.into_iter().filter(|point| match self.lag {
+            Some(_) => selects(&self.only, None, point.effect),
+            None => selects(&self.only, Some(point.at), point.effect),
+        });
+        let points: Vec<Crash> = selected.collect();
+        if points.is_empty() {
+            return Err(Stop::Usage(format!(
+                "--only selects no effect of scenario {name}, which has {}",
+                effects.len()
+            )));
+        }
+        Ok(points)
+    }
+
+    /// Runs the job with a disturbance at each of the points and, with `--pairs`, with two crashes.
+    fn disturb(
+        &self,
+        clean: &Job,
+        points: &[Crash],
+        (mask, undisturbed): (&Mask, &RunResult),
+        results: &mut Vec<RunResult>,
+    ) -> Result<Vec<RunResult>, Stop> {
+        let plan = |disturbances: Vec<Disturbance>| {
+            let mut job = clean.clone();
+            job.plan.disturbances = disturbances;
+            // On a wall clock a controller may have fewer effects than in the undisturbed run.
+            job.plan.may_miss = self.controller.is_some();
+            job
+        };
+        let crashes = |crashes: &[Crash]| plan(crashes.iter().copied().map(Disturbance::Crash).collect());
+        let jobs: Vec<Job> = match &self.lag {
+            Some(by) => lags(points, by).into_iter().map(|lag| plan(vec![lag])).collect(),
+            None => points.iter().map(|point| crashes(&[*point])).collect(),
+        };
+        let what = if self.lag.is_some() { "lags" } else { "crash points" };
+        inform!("{} effects, {} {what}", undisturbed.effects.len(), jobs.len());
+        let once = self.run(jobs.clone(), results)?;
+        let mut disturbed = self.judge(mask, undisturbed, &jobs, once.clone());
+        if self.pairs && points.len() <= MOST_POINTS_FOR_PAIRS {
+            let pairs = points.iter().zip(&once).flat_map(|(first, result)| {
+                let second = crash_points(&result.effects, first.effect);
+                let selected = second
+                    .into_iter()
+                    .filter(|second| selects(&self.only, Some(second.at), second.effect));
+                selected.map(move |second| [*first, second])
+            });
+            let jobs: Vec<Job> = pairs.map(|pair| crashes(&pair)).collect();
+            let twice = self.run(jobs.clone(), results)?;
+            disturbed.extend(self.judge(mask, undisturbed, &jobs, twice));
+        } else if self.pairs {
+            let name = &clean.plan.scenario.name;
+            inform!("{name} has too many crash points for pairs: the maximum is {MOST_POINTS_FOR_PAIRS}");
+        }
+        Ok(disturbed)
     }
 
     /// Runs the scenario twice, with two seeds. Two runs with the same timing may have equal revisions and durations by

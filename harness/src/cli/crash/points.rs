@@ -1,6 +1,7 @@
 //! The effects at which a campaign disturbs the controller.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
 use scenario::DurationExpression;
 use scenario::plan::{Disturbance, Lag};
@@ -21,16 +22,25 @@ pub(super) fn selects(only: &[Only], at: Option<Moment>, effect: u64) -> bool {
     only.is_empty() || only.iter().any(is)
 }
 
-pub(super) fn parse_only(text: &str) -> Result<Only, String> {
-    let wrong = || format!("{text:?} is no effect: write before:N, after:N or N, with N from 1");
-    let (at, effect) = match text.split_once(':') {
-        Some(("before", effect)) => (Some(Moment::Before), effect),
-        Some(("after", effect)) => (Some(Moment::After), effect),
-        Some(_) => return Err(wrong()),
-        None => (None, text),
-    };
-    let effect = effect.parse().ok().filter(|effect| *effect > 0).ok_or_else(wrong)?;
-    Ok(Only { at, effect })
+/// A text that selects no effect.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is no effect: write before:N, after:N or N, with N from 1")]
+pub(super) struct NoEffect(String);
+
+impl FromStr for Only {
+    type Err = NoEffect;
+
+    fn from_str(text: &str) -> Result<Self, NoEffect> {
+        let wrong = || NoEffect(text.to_owned());
+        let (at, effect) = match text.split_once(':') {
+            Some(("before", effect)) => (Some(Moment::Before), effect),
+            Some(("after", effect)) => (Some(Moment::After), effect),
+            Some(_) => return Err(wrong()),
+            None => (None, text),
+        };
+        let effect = effect.parse().ok().filter(|effect| *effect > 0).ok_or_else(wrong)?;
+        Ok(Self { at, effect })
+    }
 }
 
 /// Crash points before and after every effect with a number above `after`, except effects that repeat others: renewals
@@ -124,13 +134,13 @@ mod tests {
 
     #[test]
     fn the_selected_effects_are_those_of_the_points() {
-        let only = ["before:3", "5"].map(|text| parse_only(text).unwrap());
+        let only = ["before:3", "5"].map(|text| text.parse().unwrap());
         let selected = |at, effect| selects(&only, at, effect);
         assert!(selected(Some(Moment::Before), 3) && selected(Some(Moment::After), 5) && selected(None, 3));
         assert!(!selected(Some(Moment::After), 3) && !selected(Some(Moment::Before), 4));
         assert!(selects(&[], None, 7));
         for wrong in ["0", "behind:3", "after:x", ""] {
-            assert!(parse_only(wrong).is_err(), "{wrong}");
+            assert!(wrong.parse::<Only>().is_err(), "{wrong}");
         }
     }
 

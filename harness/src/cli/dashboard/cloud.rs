@@ -15,7 +15,16 @@ pub(super) enum CloudChange {
     /// An event after the list.
     Event(CloudEvent),
     /// The cloud cannot be followed at the moment; a list comes next.
-    Trouble(String),
+    Failed(String),
+}
+
+/// Why the cloud cannot be followed.
+#[derive(Debug, thiserror::Error)]
+enum FollowError {
+    #[error(transparent)]
+    Cloud(#[from] CloudError),
+    #[error("the stream ended")]
+    Ended,
 }
 
 type Events = BoxStream<'static, Result<(u64, CloudEvent), CloudError>>;
@@ -38,10 +47,10 @@ pub(super) fn follow_cloud(cloud: CloudClient, clock: Clock) -> BoxStream<'stati
         async move {
             match next(&cloud, position).await {
                 Ok((change, position)) => Some((change, position)),
-                Err(what) => {
+                Err(error) => {
                     clock.sleep(RETRY).await;
-                    let trouble = CloudChange::Trouble(format!("watch of the cloud: {what}"));
-                    Some((trouble, Position::List))
+                    let failure = CloudChange::Failed(format!("watch of the cloud: {error}"));
+                    Some((failure, Position::List))
                 }
             }
         }
@@ -49,19 +58,19 @@ pub(super) fn follow_cloud(cloud: CloudClient, clock: Clock) -> BoxStream<'stati
     .boxed()
 }
 
-async fn next(cloud: &CloudClient, position: Position) -> Result<(CloudChange, Position), String> {
+async fn next(cloud: &CloudClient, position: Position) -> Result<(CloudChange, Position), FollowError> {
     let mut events = match position {
         Position::List => {
-            let (number, vms) = cloud.snapshot().await.map_err(|error| error.to_string())?;
+            let (number, vms) = cloud.snapshot().await?;
             return Ok((CloudChange::Vms(vms), Position::After(number)));
         }
-        Position::After(number) => cloud.watch(number).await.map_err(|error| error.to_string())?,
+        Position::After(number) => cloud.watch(number).await?,
         Position::Events(events) => events,
     };
     match events.next().await {
         Some(Ok((_, event))) => Ok((CloudChange::Event(event), Position::Events(events))),
-        Some(Err(error)) => Err(error.to_string()),
-        None => Err("the stream ended".to_owned()),
+        Some(Err(error)) => Err(error.into()),
+        None => Err(FollowError::Ended),
     }
 }
 

@@ -6,6 +6,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scenario::step::{CloudRequest, Process, ProcessAction, Request};
 use scenario::{Step, Timeouts};
+use stage::StageError;
 use stage::cloud::{CloudClient, CloudError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -15,7 +16,7 @@ pub(in crate::cli) struct ProcessRequest {
     pub(in crate::cli) process: Process,
     pub(in crate::cli) action: ProcessAction,
     /// Receives the result.
-    pub(in crate::cli) done: oneshot::Sender<Result<(), String>>,
+    pub(in crate::cli) done: oneshot::Sender<Result<(), StageError>>,
 }
 
 /// The clients of the world.
@@ -83,7 +84,7 @@ impl WorldExecutor {
         let request = ProcessRequest { process, action, done };
         self.processes.send(request).await.map_err(|_| ended())?;
         let result = result.await.map_err(|_| ended())?;
-        result.map_err(PerformError::Refused)
+        result.map_err(|error| PerformError::Refused(error.to_string()))
     }
 }
 

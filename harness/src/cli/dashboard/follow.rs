@@ -62,7 +62,7 @@ impl Watched {
                     continue;
                 }
                 Change::Cloud(CloudChange::Event(event)) => Raw::Cloud(event),
-                Change::Cloud(CloudChange::Trouble(what)) => Raw::Trouble(what),
+                Change::Cloud(CloudChange::Failed(what)) => Raw::Failure(what),
             };
             match raw {
                 Raw::Applied(kind, object) => world.observe(now, Seen::Applied(kind, object)),
@@ -70,7 +70,7 @@ impl Watched {
                 Raw::Left(kind, names) => world.listed(now, kind, &names),
                 Raw::Cloud(event) => world.observe(now, Seen::Cloud(event)),
                 Raw::Request(request) => world.observe(now, Seen::Request(request)),
-                Raw::Note(what) | Raw::Trouble(what) => world.observe(now, Seen::Note(what)),
+                Raw::Note(what) | Raw::Failure(what) => world.observe(now, Seen::Note(what)),
                 Raw::Listed(_) | Raw::NotServed(_) => {}
             }
         }

@@ -151,5 +151,5 @@ pub(super) async fn perform(stage: &mut ProcessStage, restarts: &mut Restarts, r
         say!("{line}");
     }
     // The page may be gone.
-    let _ = request.done.send(done.map_err(|error| error.to_string()));
+    let _ = request.done.send(done);
 }

@@ -142,7 +142,7 @@ async fn tell(world: &World, clock: &Clock, since: Timestamp) -> Result<(), Stop
         .map(|machine| machine.preserved_until.clone());
     say!("   It is kept until {}.", until(&kept.unwrap_or_default(), clock.now()));
 
-    say!("\n4. Whoever analysed it releases it, and another machine replaces it:");
+    say!("\n4. A user releases it after the analysis, and another machine replaces it:");
     say!("   kubectl annotate node {} {PRESERVE}=false", machine.node);
     release(&client, &machine.node).await?;
     let is_replaced = |all: &BTreeMap<String, Machine>| !all.contains_key(&name) && running(all) == REPLICAS;

@@ -208,7 +208,7 @@ impl Pods {
     }
 
     /// Returns a message when a container or pod ends unexpectedly.
-    pub(super) async fn trouble(&mut self) -> String {
+    pub(super) async fn failure(&mut self) -> String {
         loop {
             let Some(event) = self.events.next().await else {
                 return "the watch of mcm's and fakecloud's pods ended".to_owned();
@@ -271,7 +271,7 @@ impl Pods {
     }
 
     /// Kills all pods of a program and scales it to 0. Also removes the replacements that the ReplicaSet controller
-    /// creates before it observes the scaling. The next start gets a new ReplicaSet, so that [`Self::trouble`] can
+    /// creates before it observes the scaling. The next start gets a new ReplicaSet, so that [Self::failure`] can
     /// ignore all pods of the old ones.
     async fn end(&mut self, app: &str) -> Result<(), PodError> {
         let pods = self.list(app).await?;

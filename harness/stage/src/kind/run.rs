@@ -156,8 +156,8 @@ impl Up {
     }
 
     /// Returns a message when a container ends unexpectedly.
-    pub async fn trouble(&mut self) -> String {
-        self.0.trouble().await
+    pub async fn failure(&mut self) -> String {
+        self.0.failure().await
     }
 }
 

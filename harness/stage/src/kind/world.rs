@@ -166,7 +166,7 @@ impl Stage for World {
         Err(StageError::PodNotCounted)
     }
 
-    async fn trouble(&mut self) -> String {
-        self.pods.trouble().await
+    async fn failure(&mut self) -> String {
+        self.pods.failure().await
     }
 }

@@ -174,7 +174,7 @@ impl ControlPlane {
     }
 
     /// Returns the reason when a part of the control plane ends unexpectedly.
-    pub async fn trouble(&mut self) -> String {
+    pub async fn failure(&mut self) -> String {
         match self.parts.join_next().await {
             Some(Ok(reason)) => reason,
             Some(Err(error)) => format!("a task of the control plane failed: {error}"),

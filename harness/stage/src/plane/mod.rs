@@ -175,13 +175,13 @@ impl Planes {
     }
 
     /// Returns the reason when a part of a control plane ends unexpectedly.
-    pub async fn trouble(&mut self) -> String {
+    pub async fn failure(&mut self) -> String {
         match &mut self.target {
-            None => self.control.trouble().await,
+            None => self.control.failure().await,
             Some(target) => tokio::select! {
                 biased;
-                reason = self.control.trouble() => format!("control cluster: {reason}"),
-                reason = target.trouble() => format!("target cluster: {reason}"),
+                reason = self.control.failure() => format!("control cluster: {reason}"),
+                reason = target.failure() => format!("target cluster: {reason}"),
             },
         }
     }
@@ -309,10 +309,10 @@ impl Plane {
     }
 
     /// Returns the reason when a part of the control plane ends unexpectedly.
-    pub async fn trouble(&mut self) -> String {
+    pub async fn failure(&mut self) -> String {
         match self {
-            Self::Embedded(plane) => plane.trouble().await,
-            Self::Envtest(plane) => plane.trouble().await,
+            Self::Embedded(plane) => plane.failure().await,
+            Self::Envtest(plane) => plane.failure().await,
             Self::Existing(_) => std::future::pending().await,
         }
     }

@@ -268,7 +268,7 @@ impl Stage for SimStage {
             .is_some_and(|(member, incarnation)| member.handle.has_crashed(incarnation))
     }
 
-    async fn trouble(&mut self) -> String {
+    async fn failure(&mut self) -> String {
         match self.parts.join_next().await {
             Some(Ok(reason)) => reason,
             Some(Err(error)) => format!("a task of the world failed: {error}"),

@@ -17,7 +17,7 @@ use crate::event::EventType;
 use crate::finalizer::{finalizer_patch, has_finalizer};
 use crate::ownership::{Claim, adoption, claim, release};
 use crate::preservation::without_sub_phases;
-use crate::steps::{Act, Kind, Plan};
+use crate::steps::{Kind, OwnerAction, Plan};
 use crate::template::template_hash;
 
 /// The plan for the deployment.
@@ -209,21 +209,21 @@ fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<MachineSet>> {
             Claim::Mine => mine.push(Arc::clone(set)),
             Claim::Adopt => {
                 let name = name();
-                let act = Act::Adopt {
+                let action = OwnerAction::Adopt {
                     kind: Kind::Set,
                     name: name.clone(),
                     patch: adoption(&set.metadata, "MachineDeployment", owner),
                 };
-                plan.push(act, Reason::Adopted(name));
+                plan.push(action, Reason::Adopted(name));
             }
             Claim::Release => {
                 let name = name();
-                let act = Act::Patch {
+                let action = OwnerAction::Patch {
                     kind: Kind::Set,
                     name: name.clone(),
                     patch: release(&set.metadata, owner),
                 };
-                plan.push(act, Reason::LetGo(name));
+                plan.push(action, Reason::LetGo(name));
             }
             Claim::Foreign => {}
         }
@@ -247,8 +247,8 @@ fn delete(mut rollout: RolloutDraft) -> Plan<Reason> {
     let observed = status::compute(&rollout, found);
     for set in rollout.sets.iter().filter(|set| !set.is_leaving()) {
         let name = set.name().to_owned();
-        let act = Act::deletion(Kind::Set, &set.set.metadata);
-        rollout.plan.push(act, Reason::DeploymentDeleted(name));
+        let action = OwnerAction::deletion(Kind::Set, &set.set.metadata);
+        rollout.plan.push(action, Reason::DeploymentDeleted(name));
     }
     rollout.finish(Some(observed))
 }
@@ -259,18 +259,18 @@ fn refuse(view: &View, settings: Settings, text: &str, now: Timestamp) -> Plan<R
     rollout.write_status(&mut plan, &status::invalid(&view.deployment, text, now));
     let reason = Reason::Invalid(text.to_owned());
     if !plan.steps.is_empty() {
-        let act = Act::RecordEvent {
+        let action = OwnerAction::RecordEvent {
             type_: EventType::Warning,
             reason: "InvalidSpec",
             message: text.to_owned(),
         };
-        plan.push(act, reason);
+        plan.push(action, reason);
     }
     plan
 }
 
-fn own(view: &View, patch: serde_json::Value) -> Act {
-    Act::Patch {
+fn own(view: &View, patch: serde_json::Value) -> OwnerAction {
+    OwnerAction::Patch {
         kind: Kind::Deployment,
         name: view.deployment.metadata.name.clone().unwrap_or_default(),
         patch,

@@ -2,7 +2,7 @@
 
 use super::rollout_draft::RolloutDraft;
 use super::{Reason, revision};
-use crate::steps::{Act, Kind};
+use crate::steps::{Kind, OwnerAction};
 
 /// Deletes the oldest empty sets beyond `revisionHistoryLimit`.
 pub(super) fn clean_up(rollout: &mut RolloutDraft, newest: Option<usize>) {
@@ -23,7 +23,7 @@ pub(super) fn clean_up(rollout: &mut RolloutDraft, newest: Option<usize>) {
             continue;
         }
         let name = set.name().to_owned();
-        let act = Act::deletion(Kind::Set, &set.set.metadata);
-        rollout.plan.push(act, Reason::Forgotten(name));
+        let action = OwnerAction::deletion(Kind::Set, &set.set.metadata);
+        rollout.plan.push(action, Reason::Forgotten(name));
     }
 }

@@ -8,7 +8,7 @@ use super::rollout_draft::{RolloutDraft, SetDraft};
 use super::{Reason, surge};
 use crate::event::EventType;
 use crate::ownership::reference;
-use crate::steps::{Act, Kind};
+use crate::steps::{Kind, OwnerAction};
 use crate::template::{alike, hash, same_template, set_name, without_hash};
 
 /// Annotations that are not copied between deployment and set.
@@ -238,7 +238,7 @@ pub(super) fn create(rollout: &mut RolloutDraft) -> Option<String> {
         name: name.clone(),
         replicas,
     };
-    rollout.plan.push(Act::CreateSet(Box::new(set)), reason.clone());
+    rollout.plan.push(OwnerAction::CreateSet(Box::new(set)), reason.clone());
     if replicas > 0 {
         let message = format!("Scaled up machine set {name} to {replicas}");
         rollout.event(EventType::Normal, "ScalingMachineSet", message, reason);

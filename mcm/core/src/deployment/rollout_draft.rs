@@ -18,7 +18,7 @@ use crate::event::EventType;
 use crate::merge::difference;
 use crate::ownership::is_controlled_by;
 use crate::set::{is_active, is_available, is_chosen_for_deletion, min_ready_seconds, rank};
-use crate::steps::{Act, Kind, Plan};
+use crate::steps::{Kind, OwnerAction, Plan};
 
 /// The draft of one set, with its machines.
 pub(super) struct SetDraft {
@@ -314,11 +314,11 @@ impl<'a> RolloutDraft<'a> {
             );
         }
         for (type_, reason, message, why) in std::mem::take(&mut self.events) {
-            plan.push(Act::RecordEvent { type_, reason, message }, why);
+            plan.push(OwnerAction::RecordEvent { type_, reason, message }, why);
         }
         // A plan with changes writes no status: the next decision follows at once and observes them. Actions that may
         // fail forever, such as a taint on a Node, do not prevent the status write.
-        if let Some(status) = status.filter(|_| plan.steps.iter().all(|step| step.act.may_fail())) {
+        if let Some(status) = status.filter(|_| plan.steps.iter().all(|step| step.action.may_fail())) {
             self.warn_of_raised_bounds(&mut plan, &status);
             self.write_status(&mut plan, &status);
         }
@@ -331,12 +331,12 @@ impl<'a> RolloutDraft<'a> {
         if !is_new || !Bounds::are_raised(&self.view.deployment.spec) {
             return;
         }
-        let act = Act::RecordEvent {
+        let action = OwnerAction::RecordEvent {
             type_: EventType::Warning,
             reason: "MaxUnavailableIsOne",
             message: Reason::BoundsRaised.to_string(),
         };
-        plan.push(act, Reason::BoundsRaised);
+        plan.push(action, Reason::BoundsRaised);
     }
 
     /// Adds a status write to the plan, if the status differs.
@@ -349,12 +349,12 @@ impl<'a> RolloutDraft<'a> {
             "metadata": { "resourceVersion": known.metadata.resource_version },
             "status": change,
         });
-        let act = Act::WriteStatus {
+        let action = OwnerAction::WriteStatus {
             kind: Kind::Deployment,
             name: self.name().to_owned(),
             patch,
         };
-        plan.push(act, Reason::Status);
+        plan.push(action, Reason::Status);
     }
 
     fn emit<T: Serialize + PartialEq>(
@@ -373,7 +373,7 @@ impl<'a> RolloutDraft<'a> {
         patch["metadata"]["resourceVersion"] = json!(metadata.resource_version);
         let name = name.to_owned();
         let reason = self.why.get(&(kind, name.clone())).cloned().unwrap_or(Reason::Status);
-        plan.push(Act::Patch { kind, name, patch }, reason);
+        plan.push(OwnerAction::Patch { kind, name, patch }, reason);
     }
 }
 

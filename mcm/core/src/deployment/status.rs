@@ -8,7 +8,7 @@ use mcm_api::deployment::{MachineDeploymentCondition, MachineDeploymentStatus};
 use mcm_api::set::MachineSetStatus;
 
 use super::rollout_draft::RolloutDraft;
-use crate::preservation::{Ledger, is_rolling, sweep};
+use crate::preservation::{OwnersList, is_rolling, sweep};
 use crate::set::{INVALID, is_active, stamp};
 use crate::template::template_hash;
 
@@ -109,7 +109,7 @@ fn preservation(rollout: &RolloutDraft, newest: Option<usize>, status: &mut Mach
     let machines = rollout.view.machines.iter().filter(|machine| is_active(machine));
     let uids = machines.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
     let known = deployment.status.observed_auto_preserve_failed_max;
-    let swept = sweep(Ledger::Deployment(deployment), known, &uids);
+    let swept = sweep(OwnersList::Deployment(deployment), known, &uids);
     let swept = if defect!(LoweredMaximumReleasesOldest) {
         swept.misjudged(&deployment.status.preservations)
     } else {
@@ -320,7 +320,7 @@ pub(super) fn preservation_suspended(rollout: &RolloutDraft, status: &mut Machin
         .iter()
         .any(|known| known.type_ == PROGRESSING && known.reason == LATE);
     let deployment = &rollout.view.deployment;
-    let automatic = Ledger::Deployment(deployment).maximum() > 0;
+    let automatic = OwnersList::Deployment(deployment).maximum() > 0;
     if !is_rolling(&deployment.spec, &status.rolled_out) || !late && !automatic {
         return remove(status, SUSPENDED);
     }

@@ -11,7 +11,7 @@ use super::Reason;
 use super::rollout_draft::RolloutDraft;
 use crate::event::EventType;
 use crate::set::{is_active, marked};
-use crate::steps::{Act, Kind};
+use crate::steps::{Kind, OwnerAction};
 
 /// Normalizes the list, marks the machines that it names, and unmarks those that it no longer names.
 pub(super) fn mark(rollout: &mut RolloutDraft) {
@@ -82,7 +82,7 @@ fn normalize(rollout: &mut RolloutDraft) -> BTreeMap<String, String> {
     }
     for reason in kept {
         // The event comes before the patch of the list: after the patch the choice is lost.
-        let event = Act::RecordEvent {
+        let event = OwnerAction::RecordEvent {
             type_: EventType::Normal,
             reason: "PreservedMachineStays",
             message: reason.to_string(),

@@ -16,7 +16,7 @@ use super::judged::{Judged, WITH_OWNER};
 use super::outcome::{Action, Outcome, Plan, Remediated, Remediator, State};
 use super::policy::{Policy, Remediation};
 use super::problem::PolicyError;
-use super::requests::{self, InHand, Step};
+use super::requests::{self, MachineRequests, Step};
 use super::status::{Draft, number, stamp};
 use super::view::{Connection, RequestView, Settings, View};
 use crate::ownership::controller;
@@ -97,15 +97,15 @@ struct Pass<'a> {
     now: Timestamp,
     judged: Vec<Judged<'a>>,
     /// Requests about machines that the check does not select any more.
-    strays: BTreeMap<String, InHand<'a>>,
+    strays: BTreeMap<String, MachineRequests<'a>>,
 }
 
 impl<'a> Pass<'a> {
     fn new(view: &'a View, policy: &'a Policy, settings: &'a Settings, now: Timestamp) -> Self {
-        let mut in_hand = requests::in_hand(view, policy);
+        let mut machine_requests = requests::machine_requests(view, policy);
         let mut judged = Vec::new();
         for target in &view.targets {
-            let mut hand = in_hand.remove(target.name()).unwrap_or_default();
+            let mut hand = machine_requests.remove(target.name()).unwrap_or_default();
             let left_out = is_skipped(&target.machine.metadata) && !defect!(PausedMachinesAreRemediated)
                 || view.overlaps.contains_key(target.name()) && !defect!(ChecksRemediateTogether);
             if left_out {
@@ -122,7 +122,7 @@ impl<'a> Pass<'a> {
                 health,
                 with_owner: is_with_owner(&target.machine),
                 target,
-                in_hand: hand,
+                machine_requests: hand,
                 next: None,
                 text: String::new(),
                 step: Step::default(),
@@ -130,14 +130,14 @@ impl<'a> Pass<'a> {
             });
         }
         // Requests of others about unknown machines are none of the check's business.
-        in_hand.retain(|_, hand| hand.entry.is_some() || !hand.own.is_empty());
+        machine_requests.retain(|_, hand| hand.entry.is_some() || !hand.own.is_empty());
         Self {
             view,
             policy,
             settings,
             now,
             judged,
-            strays: in_hand,
+            strays: machine_requests,
         }
     }
 
@@ -253,17 +253,17 @@ impl<'a> Pass<'a> {
             };
             let may_begin = may_request && (room > 0 || one.is_in_remediation());
             match &self.policy.remediation {
-                _ if unreadable && (one.in_hand.is_any() || self.policy.remediation != Remediation::Owner) => {
-                    one.step.entry.clone_from(&one.in_hand.entry);
+                _ if unreadable && (one.machine_requests.is_any() || self.policy.remediation != Remediation::Owner) => {
+                    one.step.entry.clone_from(&one.machine_requests.entry);
                     one.step.waits = true;
                     one.text = "requests cannot be read".to_owned();
                 }
-                Remediation::Owner if one.in_hand.is_any() => one.step = requests::end(&one.in_hand),
+                Remediation::Owner if one.machine_requests.is_any() => one.step = requests::end(&one.machine_requests),
                 Remediation::Owner => one.ask_owner(may_begin),
                 Remediation::External(_) if one.with_owner => one.text = WITH_OWNER.to_owned(),
                 Remediation::External(steps) => {
                     let machine = &one.target.machine;
-                    one.step = requests::go_on(self.view, machine, &one.in_hand, steps, may_begin, self.now);
+                    one.step = requests::go_on(self.view, machine, &one.machine_requests, steps, may_begin, self.now);
                     one.text.clone_from(&one.step.text);
                 }
             }
@@ -275,23 +275,23 @@ impl<'a> Pass<'a> {
             let begins = one.asks_owner || one.step.begins;
             room = room.saturating_sub(usize::from(begins));
             one.next = one.step.next;
-            if defect!(SecondMachineStarves) && one.in_hand.is_any() {
+            if defect!(SecondMachineStarves) && one.machine_requests.is_any() {
                 // An existing request ends the loop.
                 break;
             }
         }
         for one in &mut self.judged {
             match &one.health {
-                Health::Healthy if one.in_hand.is_any() => {
-                    one.step = requests::end(&one.in_hand);
+                Health::Healthy if one.machine_requests.is_any() => {
+                    one.step = requests::end(&one.machine_requests);
                     one.text = "its request ends".to_owned();
                 }
                 Health::Pending { next, .. } => {
                     one.next = *next;
-                    one.step.entry.clone_from(&one.in_hand.entry);
-                    one.step.waits = one.in_hand.is_any();
+                    one.step.entry.clone_from(&one.machine_requests.entry);
+                    one.step.waits = one.machine_requests.is_any();
                 }
-                Health::NotCounted => one.step.entry.clone_from(&one.in_hand.entry),
+                Health::NotCounted => one.step.entry.clone_from(&one.machine_requests.entry),
                 _ => {}
             }
         }
@@ -326,11 +326,11 @@ impl<'a> Pass<'a> {
             let mut remediated = None;
             match &one.health {
                 Health::Healthy => {
-                    let hidden = external && one.in_hand.own.is_empty() && defect!(HealthyKeepsFalse);
+                    let hidden = external && one.machine_requests.own.is_empty() && defect!(HealthyKeepsFalse);
                     if !hidden {
                         conditions.set(keys::HEALTH_CHECK_SUCCEEDED, true, keys::HEALTH_CHECK_SUCCEEDED, "");
                     }
-                    if !one.in_hand.is_any() && requests::has_condition(&machine.status.conditions) {
+                    if !one.machine_requests.is_any() && requests::has_condition(&machine.status.conditions) {
                         conditions.remove(keys::EXTERNALLY_REMEDIATED);
                     }
                     if one.with_owner {

@@ -3,13 +3,13 @@
 use mcm_api::MachineHealthCheck;
 
 use super::conditions::{EVALUATED, find};
-use super::outcome::{About, Action};
+use super::outcome::{Action, EventObject};
 use crate::event::EventType;
 
 /// A warning about the check.
 pub(super) fn warning(reason: &'static str, message: String) -> Action {
     Action::RecordEvent {
-        about: About::Check,
+        object: EventObject::Check,
         type_: EventType::Warning,
         reason,
         message,
@@ -21,17 +21,17 @@ pub(super) fn marked(machine: &str, check: &MachineHealthCheck, reason: &str) ->
     let namespace = check.metadata.namespace.as_deref().unwrap_or_default();
     let name = check.metadata.name.as_deref().unwrap_or_default();
     Action::RecordEvent {
-        about: About::Machine(machine.to_owned()),
+        object: EventObject::Machine(machine.to_owned()),
         type_: EventType::Normal,
         reason: "MachineMarkedUnhealthy",
         message: format!("Machine {namespace}/{machine} has been marked as unhealthy by {namespace}/{name}: {reason}"),
     }
 }
 
-/// Nobody replaces the unhealthy machine.
+/// The unhealthy machine is not replaced, because it has no owner.
 pub(super) fn without_owner(machine: &str) -> Action {
     Action::RecordEvent {
-        about: About::Machine(machine.to_owned()),
+        object: EventObject::Machine(machine.to_owned()),
         type_: EventType::Warning,
         reason: "NoOwner",
         message: "The machine is unhealthy and no MachineSet controls it, so it is not replaced".to_owned(),

@@ -5,7 +5,7 @@ use mcm_api::keys;
 
 use super::evaluate::Health;
 use super::outcome::State;
-use super::requests::{InHand, Step};
+use super::requests::{MachineRequests, Step};
 use super::view::Target;
 
 pub(super) const WITH_OWNER: &str = "its owner replaces it";
@@ -14,7 +14,7 @@ pub(super) const WITH_OWNER: &str = "its owner replaces it";
 pub(super) struct Judged<'a> {
     pub target: &'a Target,
     pub health: Health,
-    pub in_hand: InHand<'a>,
+    pub machine_requests: MachineRequests<'a>,
     /// Whether its replacement by the owner is requested.
     pub with_owner: bool,
     /// When the check acts or decides again.
@@ -29,7 +29,7 @@ pub(super) struct Judged<'a> {
 
 impl Judged<'_> {
     pub fn is_in_remediation(&self) -> bool {
-        self.with_owner || self.in_hand.is_any()
+        self.with_owner || self.machine_requests.is_any()
     }
 
     /// Whether it counts as healthy: a machine that is being remediated may have a node that looks healthy.
@@ -59,10 +59,14 @@ impl Judged<'_> {
         let deleting = self.target.machine.metadata.deletion_timestamp.is_some();
         if self.with_owner {
             let condition = self.target.machine.status.condition(keys::OWNER_REMEDIATED);
-            let told = condition
+            let summary = condition
                 .and_then(|condition| condition.message.clone())
                 .unwrap_or_default();
-            self.text = if told.is_empty() { WITH_OWNER.to_owned() } else { told };
+            self.text = if summary.is_empty() {
+                WITH_OWNER.to_owned()
+            } else {
+                summary
+            };
             return;
         }
         self.asks_owner = may_begin && (!deleting || defect!(DyingMachinesAreMarked));

@@ -27,7 +27,7 @@ pub use breaker::{Allowance, allowance};
 pub(crate) use conditions::set_condition;
 pub use decide::{decide, needs_requests};
 pub use evaluate::{Health, evaluate, is_node_observed};
-pub use outcome::{About, Action, Outcome, Plan, Remediated, Remediator, State};
+pub use outcome::{Action, EventObject, Outcome, Plan, Remediated, Remediator, State};
 pub use policy::{Amount, Escalation, Limit, MachineRule, NodeRule, Policy, Remediation};
 pub use problem::PolicyError;
 pub use spelling::normalize;

@@ -63,7 +63,7 @@ pub enum Action {
     /// Records an event.
     RecordEvent {
         /// On which object.
-        about: About,
+        object: EventObject,
         /// Normal or Warning.
         type_: EventType,
         /// A CamelCase word.
@@ -75,7 +75,7 @@ pub enum Action {
 
 /// The object of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum EventObject {
     /// The health check.
     Check,
     /// A machine.

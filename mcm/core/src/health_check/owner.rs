@@ -7,16 +7,16 @@ use crate::deployment::{is_manual, resolve};
 use crate::preservation::is_rolling;
 use crate::template::same_template;
 
-/// How an unhealthy machine stands with its set and deployment.
+/// The set and deployment of an unhealthy machine, as far as its remediation depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct OwnerState {
     /// Whether a rollout that is in progress replaces the machine anyway.
     pub is_rolled_out: bool,
     /// How many machines of the deployment are replaced at the same time.
     pub max_in_flight: usize,
 }
 
-impl Default for Standing {
+impl Default for OwnerState {
     fn default() -> Self {
         Self {
             is_rolled_out: false,
@@ -25,20 +25,20 @@ impl Default for Standing {
     }
 }
 
-/// The standing of the machines of `set`; `deployment`: its controller.
+/// The state of the owners of the machines of `set`; `deployment`: its controller.
 ///
 /// A machine of an old revision is not remediated only while a rollout is in progress that replaces it: a paused rollout,
 /// or one whose nodes a user selects, may never come to it.
-pub fn standing(set: &MachineSet, deployment: Option<&MachineDeployment>) -> Standing {
+pub fn owner_state(set: &MachineSet, deployment: Option<&MachineDeployment>) -> OwnerState {
     let Some(deployment) = deployment else {
-        return Standing::default();
+        return OwnerState::default();
     };
     let spec = &deployment.spec;
     let is_old = !same_template(&set.spec.template, &spec.template);
     let rolling = is_rolling(spec, &deployment.status.rolled_out);
     let comes = rolling && !is_manual(spec) || defect!(OldSetIsStuck);
     let waits = rolling && defect!(RemediationWaitsForRollout);
-    Standing {
+    OwnerState {
         is_rolled_out: is_old && comes || waits,
         max_in_flight: max_in_flight(deployment),
     }
@@ -107,7 +107,7 @@ mod tests {
         #[case] expected: bool,
     ) {
         let deployment = deployment(spec, json!({}), rolled_out);
-        assert_eq!(standing(&set(class), Some(&deployment)).is_rolled_out, expected);
+        assert_eq!(owner_state(&set(class), Some(&deployment)).is_rolled_out, expected);
     }
 
     #[rstest]

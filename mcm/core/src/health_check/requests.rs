@@ -20,7 +20,7 @@ use super::view::{Request, RequestKind, TemplateView, View};
 
 /// The requests about one machine, and what the status records about it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct InHand<'a> {
+pub(super) struct MachineRequests<'a> {
     /// The request that is recorded; `None`: none is.
     pub entry: Option<RequestedRemediation>,
     /// The requests that the check created.
@@ -29,7 +29,7 @@ pub(super) struct InHand<'a> {
     pub foreign: bool,
 }
 
-impl InHand<'_> {
+impl MachineRequests<'_> {
     /// Whether the machine is being remediated.
     pub fn is_any(&self) -> bool {
         self.entry.is_some() || !self.own.is_empty() || self.foreign
@@ -57,9 +57,9 @@ pub(super) struct Step {
 }
 
 /// The requests about each machine, by its name.
-pub(super) fn in_hand<'a>(view: &'a View, policy: &Policy) -> BTreeMap<String, InHand<'a>> {
+pub(super) fn machine_requests<'a>(view: &'a View, policy: &Policy) -> BTreeMap<String, MachineRequests<'a>> {
     let check = view.check.metadata.name.as_deref().unwrap_or_default();
-    let mut found: BTreeMap<String, InHand> = BTreeMap::new();
+    let mut found: BTreeMap<String, MachineRequests> = BTreeMap::new();
     for entry in &view.check.status.remediations {
         found.entry(entry.machine.clone()).or_default().entry = Some(entry.clone());
     }
@@ -68,11 +68,11 @@ pub(super) fn in_hand<'a>(view: &'a View, policy: &Policy) -> BTreeMap<String, I
         if defect!(RequestsFoundByCurrentTemplate) && !current.contains(&request.kind) {
             continue;
         }
-        let in_hand = found.entry(request.name.clone()).or_default();
+        let machine_requests = found.entry(request.name.clone()).or_default();
         if request.check.as_deref() == Some(check) {
-            in_hand.own.push(request);
+            machine_requests.own.push(request);
         } else {
-            in_hand.foreign = true;
+            machine_requests.foreign = true;
         }
     }
     found
@@ -87,17 +87,20 @@ pub(super) fn kinds_of(policy: &Policy) -> Vec<RequestKind> {
 }
 
 /// Ends the remediation of a machine that is healthy, gone, or not to be remediated by requests any more.
-pub(super) fn end(in_hand: &InHand) -> Step {
+pub(super) fn end(machine_requests: &MachineRequests) -> Step {
     let mut step = Step {
         // The record stays until a later pass finds no request.
-        entry: in_hand.entry.clone().filter(|_| !in_hand.own.is_empty()),
-        waits: !in_hand.own.is_empty(),
+        entry: machine_requests
+            .entry
+            .clone()
+            .filter(|_| !machine_requests.own.is_empty()),
+        waits: !machine_requests.own.is_empty(),
         ..Step::default()
     };
     if defect!(FinalizerHidesEnd) {
         step.waits = false;
     }
-    step.actions = deletions(&in_hand.own, Remediated::Ended(Remediator::External));
+    step.actions = deletions(&machine_requests.own, Remediated::Ended(Remediator::External));
     step
 }
 
@@ -117,14 +120,17 @@ fn deletions(requests: &[&Request], remediated: Remediated) -> Vec<Action> {
 pub(super) fn go_on(
     view: &View,
     machine: &Machine,
-    in_hand: &InHand,
+    machine_requests: &MachineRequests,
     steps: &[Escalation],
     may_begin: bool,
     now: Timestamp,
 ) -> Step {
-    let entry = in_hand.entry.clone().or_else(|| rebuilt(machine, in_hand, steps));
+    let entry = machine_requests
+        .entry
+        .clone()
+        .or_else(|| rebuilt(machine, machine_requests, steps));
     let entry = entry.filter(|entry| Some(&entry.uid) == machine.metadata.uid.as_ref());
-    if in_hand.foreign && !defect!(ChecksRemediateTogether) {
+    if machine_requests.foreign && !defect!(ChecksRemediateTogether) {
         return Step {
             entry,
             waits: true,
@@ -137,8 +143,13 @@ pub(super) fn go_on(
         return Step::default();
     };
     let of_current = |request: &Request| is_of(request, entry.as_ref(), current);
-    let live = in_hand.own.iter().find(|one| of_current(one)).copied();
-    let others: Vec<&Request> = in_hand.own.iter().filter(|one| !of_current(one)).copied().collect();
+    let live = machine_requests.own.iter().find(|one| of_current(one)).copied();
+    let others: Vec<&Request> = machine_requests
+        .own
+        .iter()
+        .filter(|one| !of_current(one))
+        .copied()
+        .collect();
     if !others.is_empty() || live.is_some_and(|request| request.deleting) {
         return Step {
             entry,
@@ -308,8 +319,12 @@ fn is_entry_of(entry: &RequestedRemediation, step: &Escalation) -> bool {
 }
 
 /// The record of a request that exists without one.
-fn rebuilt(machine: &Machine, in_hand: &InHand, steps: &[Escalation]) -> Option<RequestedRemediation> {
-    let request = in_hand.own.first()?;
+fn rebuilt(
+    machine: &Machine,
+    machine_requests: &MachineRequests,
+    steps: &[Escalation],
+) -> Option<RequestedRemediation> {
+    let request = machine_requests.own.first()?;
     let of_request =
         |step: &&Escalation| step.template.name == request.template && RequestKind::of(&step.template) == request.kind;
     let order = steps.iter().find(of_request).map_or(0, |step| step.order);

@@ -94,7 +94,7 @@ pub enum Action {
         again: bool,
     },
     /// Takes the machine out of its owner's list of preserved machines.
-    LeaveLedger,
+    LeaveOwnersList,
     /// Sets the Node condition `Terminating` to True; an existing condition keeps its reason and message.
     SetTerminatingCondition {
         /// The Node.
@@ -226,8 +226,6 @@ pub struct MachinePatch {
     pub join_duration: Option<String>,
     /// The annotation with the provider spec of the VM.
     pub provider_spec: Option<String>,
-    /// The annotation that marks a VM that may have parts of another spec; `Some(None)` removes it.
-    pub inflight: Option<Option<String>>,
     /// Other annotations; `None` as a value removes one.
     pub annotations: BTreeMap<String, Option<String>>,
 }
@@ -265,9 +263,6 @@ impl MachinePatch {
         }
         if let Some(spec) = &self.provider_spec {
             patch["metadata"]["annotations"][keys::LAST_APPLIED_PROVIDER_SPEC_ANNOTATION] = json!(spec);
-        }
-        if let Some(hash) = &self.inflight {
-            patch["metadata"]["annotations"][keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION] = json!(hash);
         }
         for (key, value) in &self.annotations {
             patch["metadata"]["annotations"][key] = json!(value);

@@ -49,7 +49,7 @@ pub(super) fn is_unconfirmed(view: &View, step: Option<&LastStep>) -> bool {
 /// Whether this process created the VM that the machine names.
 pub(super) fn is_created_here(view: &View) -> bool {
     let id = view.machine.spec.provider_id.as_str();
-    let created = view.made.as_ref().and_then(|vm| vm.provider_id.as_deref());
+    let created = view.created_vm.as_ref().and_then(|vm| vm.provider_id.as_deref());
     !id.is_empty() && created == Some(id)
 }
 

@@ -131,7 +131,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
 /// The VM that this process created for a machine whose provider ID is not written yet, because the write was lost. The
 /// cloud may not list it yet, so that asking is not enough.
 fn unrecorded<'a>(pass: &Pass<'a>) -> Option<&'a VmIdentity> {
-    let vm = pass.view.made.as_ref();
+    let vm = pass.view.created_vm.as_ref();
     vm.filter(|_| pass.machine().spec.provider_id.is_empty())
 }
 
@@ -159,13 +159,13 @@ fn recorded(pass: &Pass) -> VmIdentity {
     }
 }
 
-/// The VM that the machine names is not known to be its own: `asked` is the call that answered last.
-fn confirmed(pass: &Pass, asked: &'static str, call: &MakeCall) -> Plan {
+/// The VM that the machine names is not known to be its own: `last_call` is the call that answered last.
+fn confirmed(pass: &Pass, last_call: &'static str, call: &MakeCall) -> Plan {
     match claim::confirmation(pass) {
         Confirmation::Confirmed => found(pass, &recorded(pass), None),
         Confirmation::NeedsList => call(CallKind::List, pass.machine().clone(), Reason::ConfirmVm),
         Confirmation::Failed(call, error) => failed(pass, call, error),
-        _ => failed(pass, asked, &claim::refused(pass)),
+        _ => failed(pass, last_call, &claim::refused(pass)),
     }
 }
 

@@ -141,7 +141,7 @@ fn carries_finalizer(pass: &Pass) -> bool {
 fn still_updated(pass: &Pass, failure: &Failure) -> Option<Plan> {
     let is_report = matches!(
         failure.action,
-        Action::SetPreservedCondition { .. } | Action::LeaveLedger
+        Action::SetPreservedCondition { .. } | Action::LeaveOwnersList
     );
     let update = update::decide(pass).filter(|_| is_report && !failure.conflict);
     update.filter(|plan| matches!(plan.actions.last(), Some(Action::Call(_))))

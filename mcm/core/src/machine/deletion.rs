@@ -120,7 +120,7 @@ fn record_answer(pass: &Pass) -> Option<Plan> {
 fn record_lost(pass: &Pass) -> Option<Plan> {
     let unrecorded = pass.machine().spec.provider_id.is_empty() && pass.view.failure.is_none();
     let unrecorded = unrecorded && !defect!(NodeKnownByLabelOnly);
-    let vm = pass.view.made.as_ref().filter(|_| unrecorded)?;
+    let vm = pass.view.created_vm.as_ref().filter(|_| unrecorded)?;
     let patch = record(pass, vm);
     (!patch.is_empty()).then(|| {
         Plan::new(Reason::RecordVm)

@@ -16,7 +16,7 @@ pub struct DrainMemory {
     /// The cloud's volume ID by PersistentVolume; empty: the cloud has none.
     pub volume_ids: BTreeMap<String, String>,
     /// The pod whose volumes are moving.
-    pub moving: Option<Moving>,
+    pub moving: Option<MovingPod>,
     /// Uids of pods whose volumes did not detach in time: the drain no longer waits for them.
     pub given_up: BTreeSet<String>,
     /// Uids of the pods that a forced drain found and deletes; `None`: pods are evicted.
@@ -51,7 +51,7 @@ pub enum EvictionOutcome {
 
 /// A pod whose volumes are moving to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moving {
+pub struct MovingPod {
     /// Its uid.
     pub uid: String,
     /// The volumes that only this pod uses, with the cloud's volume IDs.

@@ -388,7 +388,7 @@ pub(super) fn replaced_siblings(pass: &Pass) -> BTreeSet<String> {
     // The owner's list has an entry for a sibling that was about to fail when a process died: that sibling fails first,
     // and this machine may recover meanwhile.
     let is_first = |sibling: &Sibling| {
-        sibling.phase == Some(Phase::Unknown) && !sibling.patient && pass.view.ledger.prefers(&sibling.name)
+        sibling.phase == Some(Phase::Unknown) && !sibling.patient && pass.view.owners_list.prefers(&sibling.name)
     };
     let replaced = pass.view.siblings.iter().filter(|sibling| {
         let phase = sibling.phase.as_ref().map(Phase::base);

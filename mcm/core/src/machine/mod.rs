@@ -42,7 +42,7 @@ mod view;
 
 pub use action::{Action, BootstrapToken, CallKind, CloudCall, Failure, MachinePatch, Metric, TokenOwner};
 pub use decide::decide;
-pub use drain_memory::{Attempt, DrainMemory, EvictionOutcome, Moving};
+pub use drain_memory::{Attempt, DrainMemory, EvictionOutcome, MovingPod};
 pub use in_place::is_drained_in_place;
 pub use node_patch::{NodePatch, NodeWrite};
 pub use plan::Plan;

@@ -20,7 +20,7 @@ const DELETING: &str = "MachineDeleting";
 
 /// The progress of a requested replacement.
 #[derive(Debug, PartialEq, Eq)]
-enum Stand {
+enum ReplacementProgress {
     /// There is none.
     None,
     /// The machine has recovered before it was replaced.
@@ -38,7 +38,7 @@ enum Stand {
 /// The plan that makes the machine Failed, if it is the next one to be replaced.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     let status = &pass.machine().status;
-    if stand(pass, status) != Stand::Due {
+    if progress_of(pass, status) != ReplacementProgress::Due {
         return None;
     }
     let checked = status.condition(keys::HEALTH_CHECK_SUCCEEDED);
@@ -65,9 +65,9 @@ pub(super) fn report(pass: &Pass, mut plan: Plan) -> Plan {
         return plan;
     }
     let status = plan.status.as_ref().unwrap_or(&machine.status);
-    let stand = stand(pass, status);
+    let progress = progress_of(pass, status);
     let mut conditions = status.conditions.clone();
-    let wait = change(&mut conditions, &stand, pass);
+    let wait = change(&mut conditions, &progress, pass);
     if conditions != status.conditions {
         let alone = plan.status.is_none();
         let mut written = MachineStatus {
@@ -77,9 +77,9 @@ pub(super) fn report(pass: &Pass, mut plan: Plan) -> Plan {
         written.current_status.phase = shown(&written, pass.settings.preservation);
         plan.status = Some(written);
         if alone {
-            let text = match &stand {
-                Stand::Deferred(why) => why.clone(),
-                stand => format!("{stand:?}").to_lowercase(),
+            let text = match &progress {
+                ReplacementProgress::Deferred(why) => why.clone(),
+                progress => format!("{progress:?}").to_lowercase(),
             };
             plan.reason = Reason::Remediation(text);
         }
@@ -91,7 +91,7 @@ pub(super) fn report(pass: &Pass, mut plan: Plan) -> Plan {
 }
 
 /// Changes the condition; returns when to decide again, if no change of the machine triggers that.
-fn change(conditions: &mut Vec<NodeCondition>, stand: &Stand, pass: &Pass) -> Option<Duration> {
+fn change(conditions: &mut Vec<NodeCondition>, progress: &ReplacementProgress, pass: &Pass) -> Option<Duration> {
     let mut set = |reason: &str, message: &str| {
         set_condition(
             conditions,
@@ -103,28 +103,28 @@ fn change(conditions: &mut Vec<NodeCondition>, stand: &Stand, pass: &Pass) -> Op
         );
     };
     let soon = Some(pass.settings.retry.short);
-    match stand {
-        Stand::None | Stand::Due => None,
-        Stand::Withdrawn => {
+    match progress {
+        ReplacementProgress::None | ReplacementProgress::Due => None,
+        ReplacementProgress::Withdrawn => {
             conditions.retain(|condition| condition.type_ != keys::OWNER_REMEDIATED);
             None
         }
-        Stand::Deferred(why) => {
+        ReplacementProgress::Deferred(why) => {
             set(DEFERRED, why);
             soon
         }
-        Stand::Cannot => {
+        ReplacementProgress::Cannot => {
             set(CANNOT, "a rollout that is in progress replaces the machine");
             soon
         }
-        Stand::Deleting => {
+        ReplacementProgress::Deleting => {
             set(DELETING, "");
             None
         }
     }
 }
 
-fn stand(pass: &Pass, status: &MachineStatus) -> Stand {
+fn progress_of(pass: &Pass, status: &MachineStatus) -> ReplacementProgress {
     let machine = pass.machine();
     let phase = status.current_status.base();
     let is_failed = phase == Some(&Phase::Failed) && !status.is_kept();
@@ -135,35 +135,39 @@ fn stand(pass: &Pass, status: &MachineStatus) -> Stand {
                 .is_some_and(|condition| condition.status == "False")
         };
         let was_requested = is_false(keys::OWNER_REMEDIATED) && !is_failed && phase != Some(&Phase::Terminating);
-        return if was_requested { Stand::Withdrawn } else { Stand::None };
+        return if was_requested {
+            ReplacementProgress::Withdrawn
+        } else {
+            ReplacementProgress::None
+        };
     }
     if crate::ownership::controller(&machine.metadata).is_none() || phase == Some(&Phase::Terminating) {
-        return Stand::None;
+        return ReplacementProgress::None;
     }
     if is_failed {
-        return Stand::Deleting;
+        return ReplacementProgress::Deleting;
     }
     if status.is_kept() {
         let expiry = status.current_status.preserve_expiry_time.as_ref();
         let until = expiry.map_or_else(|| "it is drained".to_owned(), |expiry| format!("until {}", expiry.0));
-        return Stand::Deferred(format!("the machine is preserved: {until}"));
+        return ReplacementProgress::Deferred(format!("the machine is preserved: {until}"));
     }
     if is_skipped(&machine.metadata) && !defect!(PausedMachinesAreRemediated) {
-        return Stand::Deferred("an annotation excludes the machine from remediation".to_owned());
+        return ReplacementProgress::Deferred("an annotation excludes the machine from remediation".to_owned());
     }
     if phase == Some(&Phase::InPlaceUpdating) {
-        return Stand::Deferred("the machine is updated in place".to_owned());
+        return ReplacementProgress::Deferred("the machine is updated in place".to_owned());
     }
-    if pass.view.standing.is_rolled_out {
-        return Stand::Cannot;
+    if pass.view.owner_state.is_rolled_out {
+        return ReplacementProgress::Cannot;
     }
     turn(pass)
 }
 
 /// Whether the machine is among the next ones of its deployment to be replaced.
-fn turn(pass: &Pass) -> Stand {
+fn turn(pass: &Pass) -> ReplacementProgress {
     let replaced = health::replaced_siblings(pass);
-    let limit = pass.view.standing.max_in_flight;
+    let limit = pass.view.owner_state.max_in_flight;
     let before = |rank: &Rank| Rank::of(pass.machine()).is_some_and(|own| *rank < own);
     let mut first: Vec<&str> = pass
         .view
@@ -176,13 +180,13 @@ fn turn(pass: &Pass) -> Stand {
     first.sort_unstable();
     first.dedup();
     if defect!(DeferredMachinesUseBudget) && defects::waiting_exhaust_budget(pass, replaced.len(), limit) {
-        return Stand::Deferred("too many machines are remediated".to_owned());
+        return ReplacementProgress::Deferred("too many machines are remediated".to_owned());
     }
     if replaced.len() + first.len() < limit {
-        return Stand::Due;
+        return ReplacementProgress::Due;
     }
     let others: Vec<&str> = replaced.iter().map(String::as_str).chain(first).take(3).collect();
-    Stand::Deferred(format!(
+    ReplacementProgress::Deferred(format!(
         "at most {limit} machine(s) of the deployment are replaced at the same time, and {} come(s) first",
         others.join(", ")
     ))

@@ -5,6 +5,7 @@
 //! the update: until it succeeds, the VM may have parts of any spec that was tried, and it is updated also if the class
 //! returns to the spec of the annotation.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -84,17 +85,23 @@ pub(super) fn mark_in_flight(pass: &Pass, mut plan: Plan) -> Plan {
     }
     let spec = pass.view.class.as_ref().map(|class| class.provider_spec.to_string());
     let patch = MachinePatch {
-        inflight: Some(Some(hash(&spec.unwrap_or_default()))),
+        annotations: inflight(Some(hash(&spec.unwrap_or_default()))),
         ..MachinePatch::default()
     };
     plan.actions.insert(0, Action::PatchMachine(patch));
     plan
 }
 
+/// The annotation that marks a VM that may have parts of another spec; `None` removes it.
+fn inflight(hash: Option<String>) -> BTreeMap<String, Option<String>> {
+    BTreeMap::from([(keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION.to_owned(), hash)])
+}
+
 fn updated(pass: &Pass, spec: &str) -> Plan {
+    let is_marked = annotation(pass, keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION).is_some();
     let patch = MachinePatch {
         provider_spec: Some(spec.to_owned()),
-        inflight: annotation(pass, keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION).map(|_| None),
+        annotations: if is_marked { inflight(None) } else { BTreeMap::new() },
         ..MachinePatch::default()
     };
     let mut plan = Plan::new(Reason::VmUpdated)

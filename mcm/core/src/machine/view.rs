@@ -18,7 +18,7 @@ use super::action::{Action, Failure};
 use super::drain_memory::DrainMemory;
 use super::remediation_rank::Rank;
 use super::secret::Secret;
-use crate::health_check::owner::Standing;
+use crate::health_check::owner::OwnerState;
 use crate::preservation::{self, Gate};
 
 /// A snapshot of everything that a decision about one machine uses.
@@ -50,7 +50,7 @@ pub struct View {
     /// this process that the cache does not show yet.
     pub siblings: Vec<Sibling>,
     /// How the machine stands with its set and deployment if a health check requests its replacement.
-    pub standing: Standing,
+    pub owner_state: OwnerState,
     /// The machine's bootstrap token.
     pub bootstrap_token: TokenView,
     /// The pods on the machine's Node; `None`: unknown.
@@ -68,7 +68,7 @@ pub struct View {
     /// The finished cloud calls of this pass, in order.
     pub answers: Vec<Answer>,
     /// The VM that this process created for the machine, until the machine has its provider ID and a later phase.
-    pub made: Option<VmIdentity>,
+    pub created_vm: Option<VmIdentity>,
     /// When this process last wrote only the Node's conditions to the machine; `None`: not yet.
     pub conditions_copied: Option<Timestamp>,
     /// When a call for the machine last failed in this process; `None`: not yet. The status may have the time of the
@@ -79,7 +79,7 @@ pub struct View {
     /// Why this process requested the machine's deletion; `None`: it did not.
     pub deletion_reason: Option<String>,
     /// The machine's view of its owner's list.
-    pub ledger: preservation::Standing,
+    pub owners_list: preservation::ListView,
     /// The result of a claim in that list, in this pass.
     pub claim: Option<Claimed>,
     /// Whether the driver has reported that it does not implement UpdateMachine.

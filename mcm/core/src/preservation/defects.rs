@@ -2,9 +2,9 @@
 
 use mcm_api::{PreservationEntry, PreservedBy};
 
-use super::ledger::Swept;
+use super::owners_list::SweptList;
 
-impl Swept {
+impl SweptList {
     /// Releases the same number of machines, but those that were entered first. `known` is the previous list.
     pub(crate) fn misjudged(mut self, known: &[PreservationEntry]) -> Self {
         let before = |entry: &PreservationEntry| known.iter().any(|one| one.uid == entry.uid && one.released);

@@ -5,19 +5,19 @@
 
 mod defects;
 mod dialect;
-mod ledger;
+mod owners_list;
 mod request;
 mod rule;
 mod shown;
 
 pub use dialect::Dialect;
-pub use ledger::{Claim, Ledger, Standing};
-pub(crate) use ledger::{is_rolling, sweep};
+pub use owners_list::{Claim, ListView, OwnersList};
+pub(crate) use owners_list::{is_rolling, sweep};
 pub(crate) use request::AUTOMATIC;
-pub use request::{Asked, Origin, Request, Resolved, resolve};
+pub use request::{Origin, PreservationRequest, Request, Resolved, resolve};
 pub use rule::{
-    Expiry, Failure, Gate, Refusal, Release, Situation, Step, Track, on_failure, on_recovery, refusal, standing,
-    started_late,
+    Expiry, Failure, Gate, PreservationProgress, Refusal, Release, Situation, Step, on_failure, on_recovery,
+    on_unchanged_phase, refusal, started_late,
 };
 pub use shown::shown;
 pub(crate) use shown::{without_sub_phase, without_sub_phases};

@@ -44,10 +44,10 @@ impl Request {
     }
 
     /// The request for a preservation, if it is one.
-    pub fn asked(self) -> Option<Asked> {
+    pub fn preservation(self) -> Option<PreservationRequest> {
         match self {
-            Self::Now => Some(Asked::Now),
-            Self::WhenFailed => Some(Asked::WhenFailed),
+            Self::Now => Some(PreservationRequest::Now),
+            Self::WhenFailed => Some(PreservationRequest::WhenFailed),
             Self::None | Self::Ignored | Self::Refused => None,
         }
     }
@@ -55,14 +55,14 @@ impl Request {
 
 /// A request for a preservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Asked {
+pub enum PreservationRequest {
     /// At once.
     Now,
     /// On failure.
     WhenFailed,
 }
 
-impl Asked {
+impl PreservationRequest {
     /// The annotation's value.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Asked {
 
     /// The request for a preservation with that annotation value.
     pub fn of(text: &str) -> Option<Self> {
-        Request::of(text).and_then(Request::asked)
+        Request::of(text).and_then(Request::preservation)
     }
 }
 
@@ -105,7 +105,7 @@ pub struct Resolved {
 }
 
 /// The annotation of one object.
-enum Given<'a> {
+enum AnnotationValue<'a> {
     Nothing,
     Valid(Request, &'a str),
     Unknown(&'a str),
@@ -121,7 +121,7 @@ pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, preserved: Optio
             ..Resolved::default()
         };
         // The mark is not a user's request, and the set waits until it is removed.
-        if matches!(given(machine), Given::Automatic) {
+        if matches!(given(machine), AnnotationValue::Automatic) {
             resolved.put(machine, keys::PRESERVE_ANNOTATION, None);
         }
         return resolved;
@@ -132,9 +132,9 @@ pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, preserved: Optio
     let same_node = requesting_uid.is_none_or(|requesting_uid| uid.unwrap_or_default() == requesting_uid);
     let mut resolved = Resolved::default();
     let own = given(machine);
-    resolved.automatic = matches!(own, Given::Automatic);
+    resolved.automatic = matches!(own, AnnotationValue::Automatic);
     match node.map(given) {
-        Some(Given::Valid(request, value)) => {
+        Some(AnnotationValue::Valid(request, value)) => {
             resolved.request = request;
             resolved.origin = Origin::Node;
             resolved.on_node = true;
@@ -145,7 +145,7 @@ pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, preserved: Optio
             resolved.report_deprecated(deprecated && !resolved.annotations.is_empty(), "Node", value);
             resolved.put(machine, keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION, uid);
         }
-        Some(Given::Nothing | Given::Automatic) if last.is_some() && same_node => {
+        Some(AnnotationValue::Nothing | AnnotationValue::Automatic) if last.is_some() && same_node => {
             resolved.put(machine, keys::PRESERVE_ANNOTATION, None);
             resolved.put(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION, None);
             resolved.put(machine, keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION, None);
@@ -153,13 +153,13 @@ pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, preserved: Optio
         given => {
             resolved.origin = if last.is_some() { Origin::Node } else { Origin::Machine };
             resolved.own(machine, &own);
-            if let Some(Given::Unknown(value)) = given {
+            if let Some(AnnotationValue::Unknown(value)) = given {
                 resolved.ignore(machine, "Node", value);
                 return resolved;
             }
         }
     }
-    if let (Given::Unknown(value), Origin::Machine) = (&own, resolved.origin)
+    if let (AnnotationValue::Unknown(value), Origin::Machine) = (&own, resolved.origin)
         && resolved.annotations.is_empty()
     {
         resolved.ignore(machine, "Machine", value);
@@ -171,9 +171,9 @@ pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, preserved: Optio
 
 impl Resolved {
     /// Uses the Machine's own value.
-    fn own(&mut self, machine: &ObjectMeta, own: &Given<'_>) {
+    fn own(&mut self, machine: &ObjectMeta, own: &AnnotationValue<'_>) {
         self.request = match own {
-            Given::Valid(request, value) => {
+            AnnotationValue::Valid(request, value) => {
                 let deprecated = annotation(machine, keys::PRESERVE_ANNOTATION).is_none();
                 if deprecated {
                     self.put(machine, keys::PRESERVE_ANNOTATION, Some(value));
@@ -182,8 +182,8 @@ impl Resolved {
                 self.put(machine, keys::PRESERVE_WHEN_FAILED_ANNOTATION, None);
                 *request
             }
-            Given::Unknown(_) => Request::Ignored,
-            Given::Nothing | Given::Automatic => Request::None,
+            AnnotationValue::Unknown(_) => Request::Ignored,
+            AnnotationValue::Nothing | AnnotationValue::Automatic => Request::None,
         };
     }
 
@@ -218,19 +218,19 @@ impl Resolved {
     }
 }
 
-fn given(metadata: &ObjectMeta) -> Given<'_> {
+fn given(metadata: &ObjectMeta) -> AnnotationValue<'_> {
     if let Some(value) = annotation(metadata, keys::PRESERVE_ANNOTATION) {
         return match Request::of(value) {
-            Some(request) => Given::Valid(request, value),
-            None if value == AUTOMATIC => Given::Automatic,
-            None => Given::Unknown(value),
+            Some(request) => AnnotationValue::Valid(request, value),
+            None if value == AUTOMATIC => AnnotationValue::Automatic,
+            None => AnnotationValue::Unknown(value),
         };
     }
     match annotation(metadata, keys::PRESERVE_WHEN_FAILED_ANNOTATION) {
-        Some("true") => Given::Valid(Request::WhenFailed, WHEN_FAILED),
-        Some("false") => Given::Valid(Request::Refused, REFUSED),
-        Some(value) => Given::Unknown(value),
-        None => Given::Nothing,
+        Some("true") => AnnotationValue::Valid(Request::WhenFailed, WHEN_FAILED),
+        Some("false") => AnnotationValue::Valid(Request::Refused, REFUSED),
+        Some(value) => AnnotationValue::Unknown(value),
+        None => AnnotationValue::Nothing,
     }
 }
 

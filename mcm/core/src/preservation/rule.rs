@@ -5,11 +5,11 @@
 
 use mcm_api::{Phase, PreservedBy};
 
-use super::{Asked, Dialect, Request};
+use super::{Dialect, PreservationRequest, Request};
 
 /// The progress of a machine's preservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Track {
+pub enum PreservationProgress {
     /// It is not preserved.
     #[default]
     Free,
@@ -44,7 +44,7 @@ pub enum Gate {
     RollingOut,
     /// Allowed only with a request: there is no list.
     #[default]
-    Nobody,
+    NoList,
 }
 
 /// The state of a machine that preservation uses.
@@ -55,11 +55,11 @@ pub struct Situation {
     /// Its phase, without the sub-phase.
     pub phase: Option<Phase>,
     /// The progress of its preservation.
-    pub track: Track,
+    pub track: PreservationProgress,
     /// Who requested the current preservation; `None`: not recorded.
     pub by: Option<PreservedBy>,
     /// The request of the current preservation. While it is ending: the request at the start of the end.
-    pub asked: Option<Asked>,
+    pub recorded_request: Option<PreservationRequest>,
     /// Its expiry.
     pub expiry: Expiry,
     /// The current request.
@@ -87,7 +87,7 @@ impl Situation {
 
     /// Why the current preservation ends; `None`: it continues.
     fn end(&self) -> Option<Release> {
-        let asked = self.request.asked();
+        let requested = self.request.preservation();
         if self.dialect == Dialect::Off {
             return Some(Release::Off);
         }
@@ -100,10 +100,10 @@ impl Situation {
         if self.request == Request::None && self.by.is_some() && !self.is_automatic() {
             return Some(Release::Removed);
         }
-        if self.marked && self.is_automatic() && asked.is_none() {
+        if self.marked && self.is_automatic() && requested.is_none() {
             return Some(Release::MaximumLowered);
         }
-        if self.track == Track::Draining && self.relapse && self.expiry == Expiry::None {
+        if self.track == PreservationProgress::Draining && self.relapse && self.expiry == Expiry::None {
             return Some(Release::ExpiryRemoved);
         }
         None
@@ -167,27 +167,27 @@ pub enum Failure {
     /// It is preserved automatically.
     Keep,
     /// It is preserved by a current or earlier request.
-    KeepAsked,
+    KeepRequested,
     /// Its preservation ends.
     Release(Release),
 }
 
 /// The rule for a machine that fails now.
 pub fn on_failure(now: &Situation, gate: Gate) -> Failure {
-    let active = now.track != Track::Releasing && now.expiry != Expiry::None;
+    let active = now.track != PreservationProgress::Releasing && now.expiry != Expiry::None;
     if let Some(why) = now.end().filter(|_| active) {
         return Failure::Release(why);
     }
-    let asked = now.request.asked().is_some();
+    let requested = now.request.preservation().is_some();
     if now.dialect == Dialect::Off || now.request == Request::Refused {
         return Failure::Replace;
     }
     match gate {
         Gate::RollingOut if active => Failure::Release(Release::RollingOut),
         Gate::RollingOut => Failure::Replace,
-        _ if asked || active => Failure::KeepAsked,
+        _ if requested || active => Failure::KeepRequested,
         Gate::Open if now.vm => Failure::Keep,
-        Gate::Open | Gate::Full | Gate::Nobody => Failure::Replace,
+        Gate::Open | Gate::Full | Gate::NoList => Failure::Replace,
     }
 }
 
@@ -215,11 +215,11 @@ impl Refusal {
 /// Why a machine that is replaced after a failure is not preserved; `None`: neither a user nor its deployment requests it.
 /// `maximum`: how many failed machines its deployment preserves without a request.
 pub fn refusal(now: &Situation, gate: Gate, maximum: usize) -> Option<Refusal> {
-    let asked = now.request.asked().is_some();
+    let requested = now.request.preservation().is_some();
     let automatic = maximum > 0 && now.vm && now.request == Request::None;
     match gate {
         _ if now.dialect == Dialect::Off => None,
-        Gate::RollingOut if asked || automatic => Some(Refusal::RollingOut),
+        Gate::RollingOut if requested || automatic => Some(Refusal::RollingOut),
         Gate::Full if automatic => Some(Refusal::MaximumReached),
         _ => None,
     }
@@ -231,9 +231,9 @@ pub fn refusal(now: &Situation, gate: Gate, maximum: usize) -> Option<Refusal> {
 /// The reason for which its preservation ends; `None`: it had none.
 pub fn on_recovery(now: &Situation) -> Result<(), Option<Release>> {
     match now.track {
-        Track::Free => Err(None),
-        Track::Releasing => Err(None),
-        Track::Draining | Track::Preserved => {
+        PreservationProgress::Free => Err(None),
+        PreservationProgress::Releasing => Err(None),
+        PreservationProgress::Draining | PreservationProgress::Preserved => {
             if let Some(why) = now.end() {
                 return Err(Some(why));
             }
@@ -265,15 +265,15 @@ pub enum Step {
 }
 
 /// The rule for a machine that neither fails nor recovers now.
-pub fn standing(now: &Situation) -> Step {
+pub fn on_unchanged_phase(now: &Situation) -> Step {
     if now.phase == Some(Phase::Terminating) {
         return Step::Nothing;
     }
     match now.track {
-        Track::Free => start(now),
-        Track::Releasing => {
+        PreservationProgress::Free => start(now),
+        PreservationProgress::Releasing => {
             // The request of the ending preservation does not start another one.
-            let same_request = now.asked.is_some() && now.asked == now.request.asked();
+            let same_request = now.recorded_request.is_some() && now.recorded_request == now.request.preservation();
             let new = !same_request && (!now.expired_before || now.expiry == Expiry::None);
             match start(now) {
                 Step::Nothing => Step::Finish,
@@ -281,11 +281,11 @@ pub fn standing(now: &Situation) -> Step {
                 _ => Step::Finish,
             }
         }
-        Track::Draining => match now.end() {
+        PreservationProgress::Draining => match now.end() {
             Some(why) => Step::Release(why),
             None => Step::Drain,
         },
-        Track::Preserved => match preserved(now) {
+        PreservationProgress::Preserved => match preserved(now) {
             Some(why) => Step::Release(why),
             None => Step::Keep,
         },
@@ -298,12 +298,12 @@ pub fn started_late(now: &Situation, gate: Gate) -> Step {
         Gate::RollingOut => false,
         _ if !now.adopted => true,
         Gate::Open => now.vm,
-        Gate::Full | Gate::Nobody => false,
+        Gate::Full | Gate::NoList => false,
     };
     match now.track {
         _ if kept => Step::StartFailed,
         // The marks of an earlier preservation, or of another controller, are removed in any case.
-        Track::Releasing => Step::Finish,
+        PreservationProgress::Releasing => Step::Finish,
         _ if now.adopted => Step::Finish,
         _ => Step::Nothing,
     }
@@ -325,7 +325,7 @@ fn preserved(now: &Situation) -> Option<Release> {
     if now.expiry == Expiry::None {
         return Some(Release::ExpiryRemoved);
     }
-    let was_now = now.asked == Some(Asked::Now) && now.request == Request::WhenFailed;
+    let was_now = now.recorded_request == Some(PreservationRequest::Now) && now.request == Request::WhenFailed;
     let only_failed = now.dialect.keeps_failed_only() && now.request != Request::Now;
     (!now.is_failed() && (was_now || only_failed)).then_some(Release::NotFailed)
 }

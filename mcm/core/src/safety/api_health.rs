@@ -67,8 +67,8 @@ impl ApiHealth {
         self == Self::Frozen
     }
 
-    /// The result of a probe that was sent at `asked` and answered, or not, by `now`.
-    pub fn after(self, answered: bool, asked: Timestamp, now: Timestamp, settings: &Settings) -> Next {
+    /// The result of a probe that was sent at `sent` and answered, or not, by `now`.
+    pub fn after(self, answered: bool, sent: Timestamp, now: Timestamp, settings: &Settings) -> Next {
         let next = |health, thaw, wake| Next { health, thaw, wake };
         // During an outage, a fast reaction matters more than the cost of a request.
         let soon = settings.timeout / 5;
@@ -79,7 +79,7 @@ impl ApiHealth {
             (known, false) => {
                 let since = match known {
                     Self::Down { since } => since,
-                    _ => asked,
+                    _ => sent,
                 };
                 let outage = Duration::try_from(now.duration_since(since)).unwrap_or_default();
                 if outage >= settings.timeout {

@@ -18,7 +18,7 @@ const MARK: &str = "1";
 
 /// The machines and the VM of a Node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Behind {
+pub struct NodeReferences {
     /// How many machines name the Node or are named by it.
     pub machines: usize,
     /// Whether the cloud lists its VM with our tags.
@@ -27,7 +27,7 @@ pub struct Behind {
 
 /// The timeouts after which a Node is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct NodeTimeouts {
     /// The creation timeout of a machine.
     pub creation: Duration,
     /// The drain timeout of a machine.
@@ -36,12 +36,12 @@ pub struct Patience {
 
 /// The merge patch that a Node needs; `None`: no change. A Node that several machines name is ambiguous, so it is not
 /// changed.
-pub fn patch(node: &Node, behind: Behind, patience: &Patience, now: Timestamp) -> Option<Value> {
-    match behind {
-        Behind { machines: 0, .. } if is_young(node, patience.creation, now) => None,
-        Behind { machines: 0, vm: true } => let_go(node),
-        Behind { machines: 0, vm: false } if is_stuck(node, patience, now) => release(node),
-        Behind { machines: 1, .. } if is_marked(node) => Some(json!({ "metadata": {
+pub fn patch(node: &Node, references: NodeReferences, timeouts: &NodeTimeouts, now: Timestamp) -> Option<Value> {
+    match references {
+        NodeReferences { machines: 0, .. } if is_young(node, timeouts.creation, now) => None,
+        NodeReferences { machines: 0, vm: true } => let_go(node),
+        NodeReferences { machines: 0, vm: false } if is_stuck(node, timeouts, now) => release(node),
+        NodeReferences { machines: 1, .. } if is_marked(node) => Some(json!({ "metadata": {
             "resourceVersion": node.metadata.resource_version,
             "annotations": { keys::NOT_MANAGED_ANNOTATION: null },
         } })),
@@ -72,8 +72,8 @@ fn is_marked(node: &Node) -> bool {
 }
 
 /// Whether the Node has been terminating for longer than any controller needs to complete its deletion.
-fn is_stuck(node: &Node, patience: &Patience, now: Timestamp) -> bool {
-    let limit = patience.creation.saturating_add(patience.drain);
+fn is_stuck(node: &Node, timeouts: &NodeTimeouts, now: Timestamp) -> bool {
+    let limit = timeouts.creation.saturating_add(timeouts.drain);
     let deleted_at = node.metadata.deletion_timestamp.as_ref();
     deleted_at.is_some_and(|since| Duration::try_from(now.duration_since(since.0)).is_ok_and(|time| time >= limit))
 }
@@ -94,13 +94,13 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Patience = Patience {
+    const PATIENCE: NodeTimeouts = NodeTimeouts {
         creation: Duration::from_mins(20),
         drain: Duration::from_hours(2),
     };
 
-    fn of(machines: usize) -> Behind {
-        Behind { machines, vm: true }
+    fn of(machines: usize) -> NodeReferences {
+        NodeReferences { machines, vm: true }
     }
 
     fn node(marked: Option<&str>, finalizer: bool) -> Node {
@@ -150,8 +150,8 @@ mod tests {
         "finalizers": ["of/another"]}})))]
     fn a_node_with_a_foreign_vm_is_ignored(#[case] node: Node, #[case] expected: Option<Value>) {
         let now = Timestamp::from_second(140 * 60).unwrap();
-        let behind = Behind { machines: 0, vm: false };
-        assert_eq!(patch(&node, behind, &PATIENCE, now), expected);
+        let references = NodeReferences { machines: 0, vm: false };
+        assert_eq!(patch(&node, references, &PATIENCE, now), expected);
     }
 
     fn deleting(node: Node, since: i64) -> Node {

@@ -365,7 +365,7 @@ fn first_of_each_machine<'a>(vms: &Vms<'a>) -> BTreeMap<&'a MachineName, &'a Pro
 
 /// The state of a candidate's Machine at the API server, read immediately before the collection.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Truth {
+pub enum ServedMachine {
     /// There is no Machine of that name.
     Absent,
     /// The Machine exists.
@@ -388,17 +388,17 @@ pub enum Verdict {
 }
 
 /// Compares the evidence in the cache with the state at the API server.
-pub fn confirm(candidate: &Candidate, truth: &Truth) -> Verdict {
+pub fn confirm(candidate: &Candidate, served: &ServedMachine) -> Verdict {
     if defect!(OrphansCollectedOnFirstSightFromCache | OrphansCollectedBeforeMachinesAreListed) {
         return Verdict::Collect;
     }
-    let machine = match truth {
-        Truth::Unreadable(reason) => return Verdict::Stop(format!("the Machine cannot be read: {reason}")),
-        Truth::Undecodable(problem) => {
+    let machine = match served {
+        ServedMachine::Unreadable(reason) => return Verdict::Stop(format!("the Machine cannot be read: {reason}")),
+        ServedMachine::Undecodable(problem) => {
             return Verdict::Refuse(format!("its Machine cannot be decoded: {problem}"));
         }
-        Truth::Absent => None,
-        Truth::Present(known) => Some(known),
+        ServedMachine::Absent => None,
+        ServedMachine::Present(known) => Some(known),
     };
     match evidence(&candidate.provider_id, candidate.first.as_ref(), machine) {
         Some(evidence) if evidence == candidate.evidence => Verdict::Collect,

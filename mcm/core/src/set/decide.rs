@@ -20,7 +20,7 @@ use crate::finalizer::{finalizer_patch, has_finalizer};
 use crate::merge::difference;
 use crate::ownership::{Claim, adoption, claim, release};
 use crate::preservation::without_sub_phases;
-use crate::steps::{Act, Kind, Plan};
+use crate::steps::{Kind, OwnerAction, Plan};
 
 /// The age up to which a released machine is recorded: a user hardly releases a machine on purpose before it has
 /// joined.
@@ -101,7 +101,7 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
                 let patch = without_release_mark(machine, adoption(&machine.metadata, "MachineSet", owner));
                 let kind = Kind::Machine;
                 plan.push(
-                    Act::Adopt {
+                    OwnerAction::Adopt {
                         kind,
                         name: name.clone(),
                         patch,
@@ -170,7 +170,7 @@ fn delete(set: &MachineSet, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
     {
         let name = machine.metadata.name.clone().unwrap_or_default();
         plan.push(
-            Act::deletion(Kind::Machine, &machine.metadata),
+            OwnerAction::deletion(Kind::Machine, &machine.metadata),
             Reason::SetDeleted(name),
         );
     }
@@ -190,7 +190,7 @@ fn reconcile_machines(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Rea
     }
     match change {
         Change::None => {}
-        Change::Create(machines, reason) => plan.push(Act::CreateMachines(machines), reason),
+        Change::Create(machines, reason) => plan.push(OwnerAction::CreateMachines(machines), reason),
         Change::Delete(victims) => {
             for (machine, reason) in victims {
                 let name = machine.metadata.name.as_deref().unwrap_or_default();
@@ -201,23 +201,23 @@ fn reconcile_machines(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Rea
                 if defect!(TerminatingBeforeDeletion) {
                     plan.push(defects::terminating(&machine), reason.clone());
                 }
-                plan.push(Act::deletion(Kind::Machine, &machine.metadata), reason.clone());
+                plan.push(OwnerAction::deletion(Kind::Machine, &machine.metadata), reason.clone());
                 event(plan, EventType::Normal, "SuccessfulDelete", text, reason);
             }
         }
     }
 }
 
-fn own(set: &MachineSet, patch: serde_json::Value) -> Act {
-    Act::Patch {
+fn own(set: &MachineSet, patch: serde_json::Value) -> OwnerAction {
+    OwnerAction::Patch {
         kind: Kind::Set,
         name: set.metadata.name.clone().unwrap_or_default(),
         patch,
     }
 }
 
-fn patch_machine(name: &str, patch: serde_json::Value) -> Act {
-    Act::Patch {
+fn patch_machine(name: &str, patch: serde_json::Value) -> OwnerAction {
+    OwnerAction::Patch {
         kind: Kind::Machine,
         name: name.to_owned(),
         patch,
@@ -225,7 +225,7 @@ fn patch_machine(name: &str, patch: serde_json::Value) -> Act {
 }
 
 fn event(plan: &mut Plan<Reason>, type_: EventType, reason: &'static str, message: String, why: Reason) {
-    plan.push(Act::RecordEvent { type_, reason, message }, why);
+    plan.push(OwnerAction::RecordEvent { type_, reason, message }, why);
 }
 
 /// Adds a status write if the status differs; returns whether it does.
@@ -243,11 +243,11 @@ fn write_status(
         "metadata": { "resourceVersion": set.metadata.resource_version },
         "status": change,
     });
-    let act = Act::WriteStatus {
+    let action = OwnerAction::WriteStatus {
         kind: Kind::Set,
         name: set.metadata.name.clone().unwrap_or_default(),
         patch,
     };
-    plan.push(act, reason);
+    plan.push(action, reason);
     true
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::is_active;
 use crate::ownership::{Claim, adoption, controller};
-use crate::steps::{Act, Kind};
+use crate::steps::{Kind, OwnerAction};
 
 /// A wrong order of deletion.
 pub(super) fn misrank(ranked: &mut [Arc<Machine>]) {
@@ -39,8 +39,8 @@ pub(super) fn adoption_alone(machine: &Machine, owner: &ObjectMeta) -> Value {
 }
 
 /// A write of the phase Terminating before a machine's deletion.
-pub(super) fn terminating(machine: &Machine) -> Act {
-    Act::WriteStatus {
+pub(super) fn terminating(machine: &Machine) -> OwnerAction {
+    OwnerAction::WriteStatus {
         kind: Kind::Machine,
         name: machine.metadata.name.clone().unwrap_or_default(),
         patch: json!({ "status": { "currentStatus": { "phase": "Terminating" } } }),

@@ -12,7 +12,7 @@ use mcm_api::{Machine, MachineSet, Phase, State};
 use super::View;
 use super::rank::is_active;
 use crate::ownership::controller;
-use crate::preservation::{Ledger, sweep};
+use crate::preservation::{OwnersList, sweep};
 
 /// The condition of a set whose machines cannot be created or deleted.
 pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
@@ -90,7 +90,11 @@ fn count_preserved(view: &View, claimed: &[Arc<Machine>], status: &mut MachineSe
     }
     let staying = claimed.iter().filter(|machine| is_active(machine));
     let uids = staying.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
-    let swept = sweep(Ledger::Set(set), set.status.observed_auto_preserve_failed_max, &uids);
+    let swept = sweep(
+        OwnersList::Set(set),
+        set.status.observed_auto_preserve_failed_max,
+        &uids,
+    );
     let swept = if defect!(LoweredMaximumReleasesOldest) {
         swept.misjudged(&set.status.preservations)
     } else {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::Reason;
 use super::rank::is_active;
 use crate::merge::difference;
-use crate::steps::{Act, Kind, Step};
+use crate::steps::{Kind, OwnerAction, Step};
 use crate::template::alike;
 
 /// The patch that updates the machine from its set's template; `None`: no change.
@@ -45,7 +45,7 @@ pub(super) fn sync(set: &MachineSet, machine: &Arc<Machine>) -> Option<Step<Reas
         "metadata": { "resourceVersion": machine.metadata.resource_version },
         "spec": difference(&machine.spec, &wanted)?,
     });
-    let act = Act::Patch {
+    let action = OwnerAction::Patch {
         kind: Kind::Machine,
         name: name.clone(),
         patch,
@@ -54,7 +54,7 @@ pub(super) fn sync(set: &MachineSet, machine: &Arc<Machine>) -> Option<Step<Reas
         machine: name,
         what: what.join(" and "),
     };
-    Some(Step { act, reason })
+    Some(Step { action, reason })
 }
 
 /// The template's settings. A creation timeout that an annotation overrides is not changed.

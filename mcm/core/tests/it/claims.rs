@@ -87,7 +87,7 @@ fn a_new_machine_waits_until_its_vm_is_confirmed(
 #[case::unimplemented(Code::Unimplemented)]
 fn a_vm_that_this_process_created_needs_no_confirmation(#[case] code: Code) {
     let mut view = naming();
-    view.made = Some(vm());
+    view.created_vm = Some(vm());
     view.node = NodeView::Absent;
     let plan = decided(&answered(view, status(code)), minute(1));
     assert_eq!((actions(&plan).len(), &*written(&plan).0), (0, "Pending"));

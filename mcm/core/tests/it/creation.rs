@@ -54,7 +54,7 @@ fn the_status_call_precedes_the_create_call() {
 #[test]
 fn a_vm_whose_record_was_lost_is_recorded_and_not_created_again() {
     let lost = View {
-        made: Some(vm()),
+        created_vm: Some(vm()),
         ..new_machine()
     };
     let record = "patch node=worker-x7k2p priority=3 provider=fakecloud:///z1/worker-x7k2p";
@@ -330,7 +330,7 @@ fn a_creation_fails_when_its_timeout_expires_between_two_attempts() {
 #[test]
 fn a_created_vm_without_a_node_name_is_looked_up_and_not_created_again() {
     let nameless = View {
-        made: Some(VmIdentity {
+        created_vm: Some(VmIdentity {
             node_name: None,
             ..vm()
         }),

@@ -289,12 +289,7 @@ pub fn actions(plan: &Plan) -> Vec<String> {
                 .provider_spec
                 .as_ref()
                 .map(|value| format!(" spec={value}"))
-                .unwrap_or_default()
-                + &patch
-                    .inflight
-                    .as_ref()
-                    .map(|value| format!(" inflight={}", value.as_deref().unwrap_or_default()))
-                    .unwrap_or_default(),
+                .unwrap_or_default(),
             patch
                 .join_duration
                 .as_ref()
@@ -322,7 +317,7 @@ pub fn actions(plan: &Plan) -> Vec<String> {
         Action::SetNodeCondition { type_, reason, .. } => format!("condition {type_} {reason}"),
         Action::SetPreservedCondition { status, reason, .. } => format!("preserved condition {status} {reason}"),
         Action::Claim { by, again } => format!("claim {by}{}", if *again { " again" } else { "" }),
-        Action::LeaveLedger => "leave the list".to_owned(),
+        Action::LeaveOwnersList => "leave the list".to_owned(),
         Action::SetTerminatingCondition { reason, .. } => format!("terminating condition {reason}"),
         Action::CordonNode { .. } => "cordon".to_owned(),
         Action::EvictPod { name, .. } => format!("evict {name}"),

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{GoDuration, MachineName, NodeName, Operation, Phase, PreservationEntry, State, keys};
 use mcm_core::machine::{Action, Failure, NodeView, NodeWrite, Reason, Sibling, View};
-use mcm_core::preservation::Standing;
+use mcm_core::preservation::ListView;
 use rstest::rstest;
 
 use crate::fixtures::*;
@@ -335,7 +335,7 @@ fn a_sibling_in_the_owners_list_fails_first(
         patient,
         ..sibling(Some(phase))
     }];
-    view.ledger = Standing::Known {
+    view.owners_list = ListView::Known {
         maximum: 2,
         rolling: false,
         deployed: true,

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use mcm_api::{MachineStatus, Phase, keys};
-use mcm_core::health_check::owner::Standing;
+use mcm_core::health_check::owner::OwnerState;
 use mcm_core::machine::{Plan, Rank, Sibling, View};
 use rstest::rstest;
 
@@ -12,7 +12,7 @@ use crate::fixtures::*;
 /// A Running machine of a set whose replacement a health check requests.
 fn requested() -> View {
     let mut view = with_vm(Phase::Running);
-    view.ledger = mcm_core::preservation::Standing::Nobody;
+    view.owners_list = mcm_core::preservation::ListView::NoList;
     view.machine.metadata.owner_references = Some(vec![OwnerReference {
         controller: Some(true),
         kind: "MachineSet".to_owned(),
@@ -77,7 +77,7 @@ fn a_machine_without_an_owner_is_left_alone() {
 #[case::two_may_be(2, "MachineDeleting")]
 fn a_machine_waits_for_its_turn(#[case] max_in_flight: usize, #[case] expected: &str) {
     let mut view = requested();
-    view.standing.max_in_flight = max_in_flight;
+    view.owner_state.max_in_flight = max_in_flight;
     view.siblings = vec![sibling("other", Phase::Terminating, None)];
     assert_eq!(reason(&decide_now(&view)).as_deref(), Some(expected));
 }
@@ -99,9 +99,9 @@ fn a_sibling_of_a_lower_rank_comes_first() {
 #[test]
 fn a_rollout_replaces_a_machine_of_an_old_revision() {
     let mut view = requested();
-    view.standing = Standing {
+    view.owner_state = OwnerState {
         is_rolled_out: true,
-        ..Standing::default()
+        ..OwnerState::default()
     };
     let plan = decide_now(&view);
     assert_eq!(reason(&plan).as_deref(), Some("CannotBeRemediated"));
@@ -142,7 +142,7 @@ fn the_request_of_a_machine_that_recovered_is_withdrawn() {
 #[test]
 fn the_conditions_of_checks_survive_a_copy_of_the_nodes_conditions() {
     let mut view = with_node(requested(), node(&unhealthy()));
-    view.standing.is_rolled_out = true;
+    view.owner_state.is_rolled_out = true;
     let status = decide_now(&view).status.unwrap();
     assert!(status.condition(keys::HEALTH_CHECK_SUCCEEDED).is_some());
     assert!(status.condition(keys::OWNER_REMEDIATED).is_some());

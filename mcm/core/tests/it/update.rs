@@ -177,13 +177,20 @@ fn an_update_in_progress_is_kept_when_the_node_turns_unhealthy() {
     view = with_node(view, node(&unhealthy()));
     let plan = decided(&view, minute(2));
     assert_eq!(written(&plan).0, "Unknown");
-    assert!(actions(&plan)[0].starts_with("patch inflight="), "{:?}", actions(&plan));
+    assert!(
+        actions(&plan)[0].starts_with("patch inflight-providerspec-hash="),
+        "{:?}",
+        actions(&plan)
+    );
     annotate(&mut view, keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION, "some");
     view.machine.status = plan.status.unwrap();
     class_mut(&mut view).provider_spec = old();
     assert_eq!(actions(&decided(&view, minute(3))), ["call Update"]);
     let plan = result(view, &old(), Ok(()));
-    assert_eq!(actions(&plan), ["patch spec={\"tags\":{\"a\":\"1\"}} inflight="]);
+    assert_eq!(
+        actions(&plan),
+        ["patch spec={\"tags\":{\"a\":\"1\"}} inflight-providerspec-hash="]
+    );
 }
 
 #[rstest]

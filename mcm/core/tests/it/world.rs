@@ -12,7 +12,7 @@ use mcm_core::machine::{
     Action, Answer, CallKind, CloudCall, DrainMemory, EvictionOutcome, Failure, NodeView, NodeWrite, Plan, Pod,
     Settings, Sibling, TokenView, View, decide,
 };
-use mcm_core::preservation::Standing;
+use mcm_core::preservation::ListView;
 
 use crate::cloud::Cloud;
 use crate::fixtures::{actions, class, condition, healthy, machine, node, pod, secret, start};
@@ -29,8 +29,8 @@ pub struct World {
     pub cloud: Cloud,
     /// The other machines of its deployment.
     pub siblings: Vec<Sibling>,
-    /// The machine's standing in its owner's list of preserved machines.
-    pub ledger: Standing,
+    /// The machine's view of its owner's list of preserved machines.
+    pub owners_list: ListView,
     /// A user deletes the machine during the next cloud call of this kind.
     pub deleted_during: Option<CallKind>,
     pub now: Timestamp,
@@ -87,7 +87,7 @@ impl World {
             token: None,
             cloud: Cloud::default(),
             siblings: Vec::new(),
-            ledger: Standing::Unknown,
+            owners_list: ListView::Unknown,
             deleted_during: None,
             now: start(),
             settings,
@@ -206,7 +206,7 @@ impl World {
             node,
             bootstrap_token: observed.token.clone(),
             siblings: self.siblings.clone(),
-            ledger: self.ledger.clone(),
+            owners_list: self.owners_list.clone(),
             drain: self.drain.clone(),
             pods: Some(self.pods.clone()),
             pods_listed: true,
@@ -301,7 +301,7 @@ impl World {
             Action::SetTerminatingCondition { reason, message, .. } => {
                 self.set_condition(condition("Terminating", "True"), reason, message);
             }
-            Action::Claim { .. } | Action::LeaveLedger => panic!("this world has no owner's list: {action:?}"),
+            Action::Claim { .. } | Action::LeaveOwnersList => panic!("this world has no owner's list: {action:?}"),
             _ => {}
         }
         None

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kube::runtime::watcher::Event;
 use mcm_api::MachineSet;
-use mcm_core::preservation::Standing;
+use mcm_core::preservation::ListView;
 use serde_json::json;
 
 use super::*;
@@ -113,7 +113,7 @@ fn the_machine_controller_alone_reads_the_lists_of_preserved_machines() {
     let state = ClusterState::new("default", true, enabled, Timestamp::UNIX_EPOCH);
     let (set, machine) = listed(true);
     state.sets.apply(Event::Apply(set.clone()));
-    assert!(matches!(state.standing(&machine), Standing::Known { entry: Some(entry), .. } if entry.released));
+    assert!(matches!(state.owners_list(&machine), ListView::Known { entry: Some(entry), .. } if entry.released));
     let change = Change {
         old: Some(Arc::new(listed(false).0)),
         new: Some(Arc::new(set)),

@@ -89,8 +89,8 @@ pub fn run_story<F: Future<Output = ()>>(transport: Transport, story: impl FnOnc
         Transport::Https => Duration::from_secs(60),
     };
     runtime.block_on(async {
-        let told = async { story(World::new(transport).await).await };
-        tokio::time::timeout(limit, told)
+        let outcome = async { story(World::new(transport).await).await };
+        tokio::time::timeout(limit, outcome)
             .await
             .expect("the story ends within its time limit");
     });

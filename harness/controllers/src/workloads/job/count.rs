@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{JobStatus, UncountedTerminatedPods};
 use k8s_openapi::api::core::v1::Pod;
+use runtime::backoff::doubled;
 
 use super::indexes;
 use super::scene::{Scene, is_tracked};
@@ -17,8 +19,8 @@ use crate::workloads::pods;
 /// The maximum number of uncounted uids.
 const MOST_UNCOUNTED: usize = 500;
 /// The backoff after a failed pod, doubled with each further failure without a success in between.
-const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(10);
-const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(10);
+const FIRST_WAIT: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_mins(10);
 
 /// The results of a job's pods so far, including uncounted ones.
 pub(super) struct Tally {
@@ -88,10 +90,8 @@ fn wait_until(scene: &Scene<'_>) -> Option<Timestamp> {
         .filter(|end| last_success.is_none_or(|success| *end > success))
         .collect();
     let last = failures.iter().copied().max()?;
-    let doublings = u32::try_from(failures.len().saturating_sub(1))
-        .unwrap_or(u32::MAX)
-        .min(16);
-    let wait = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);
+    let before = u32::try_from(failures.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    let wait = doubled(FIRST_WAIT, before, LONGEST_WAIT);
     last.saturating_add(wait).ok()
 }
 

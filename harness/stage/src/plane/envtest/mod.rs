@@ -98,7 +98,7 @@ impl ControlPlane {
     }
 
     /// Returns the reason when a part of the control plane ends unexpectedly.
-    pub async fn trouble(&mut self) -> String {
+    pub async fn failure(&mut self) -> String {
         let parts = async {
             match self.parts.join_next().await {
                 Some(Ok(reason)) => reason,

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use mcm_api::NodeName;
 
 use super::super::deletion_note::DeletionNote;
-use super::super::drain_memory::{Attempt, DrainMemory, EvictionOutcome, Moving};
+use super::super::drain_memory::{Attempt, DrainMemory, EvictionOutcome, MovingPod};
 use super::super::pass::Pass;
 use super::super::{Action, Pod};
 use crate::event::EventType;
@@ -177,7 +177,7 @@ impl Drain<'_> {
 
     /// Starts the move of this pod's volumes.
     pub fn begin(&mut self, pod: &Pod, volumes: BTreeMap<String, String>) {
-        self.step.memory.moving = Some(Moving {
+        self.step.memory.moving = Some(MovingPod {
             uid: pod.uid.clone(),
             volumes,
             since: self.pass.now,

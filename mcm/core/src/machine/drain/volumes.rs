@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::super::drain_memory::{EvictionOutcome, Moving};
+use super::super::drain_memory::{EvictionOutcome, MovingPod};
 use super::super::{Action, Pod};
 use super::round::Drain;
 
 /// The state of the pod whose volumes are moving.
-enum Turn {
+enum MoveState {
     /// The drain waits for it.
-    Still(Moving),
+    Still(MovingPod),
     /// The next pod may be evicted.
     Over,
     /// Its volumes did not detach in time; the status reports that before the next pod is evicted.
@@ -26,12 +26,12 @@ pub(super) fn move_on(drain: &mut Drain) {
     }
     if let Some(moving) = drain.step.memory.moving.take() {
         match wait_for(drain, moving, &order) {
-            Turn::Still(moving) => {
+            MoveState::Still(moving) => {
                 drain.step.memory.moving = Some(moving);
                 return;
             }
-            Turn::Late => return,
-            Turn::Over => {}
+            MoveState::Late => return,
+            MoveState::Over => {}
         }
     }
     for pod in &order {
@@ -82,7 +82,7 @@ fn adopt(drain: &mut Drain, order: &[&Pod]) -> Adopted {
     Adopted::OneOrNone
 }
 
-fn wait_for(drain: &mut Drain, moving: Moving, order: &[&Pod]) -> Turn {
+fn wait_for(drain: &mut Drain, moving: MovingPod, order: &[&Pod]) -> MoveState {
     let settings = drain.pass.settings;
     let pod = order.iter().find(|pod| pod.uid == moving.uid);
     if let Some(pod) = pod.filter(|pod| pod.ends.is_none()) {
@@ -92,7 +92,7 @@ fn wait_for(drain: &mut Drain, moving: Moving, order: &[&Pod]) -> Turn {
         let left = drain.left(moving.since, moving.grace.saturating_add(settings.detach_timeout));
         if !left.is_zero() {
             drain.wake(left);
-            return Turn::Still(moving);
+            return MoveState::Still(moving);
         }
         drain.step.memory.given_up.insert(moving.uid);
         drain
@@ -100,36 +100,36 @@ fn wait_for(drain: &mut Drain, moving: Moving, order: &[&Pod]) -> Turn {
             .errors
             .push("timeout while waiting for PVs to detach from node".to_owned());
         drain.wake(settings.retry.short);
-        return Turn::Late;
+        return MoveState::Late;
     }
     let detached = moving.detached.unwrap_or(drain.pass.now);
     let elsewhere = &drain.pass.view.attached_elsewhere;
     let left = drain.left(detached, settings.reattach_timeout);
     if left.is_zero() || moving.volumes.keys().all(|volume| elsewhere.contains(volume)) {
-        return Turn::Over;
+        return MoveState::Over;
     }
     drain.wake(left);
-    Turn::Still(Moving {
+    MoveState::Still(MovingPod {
         detached: Some(detached),
         ..moving
     })
 }
 
 /// The eviction was requested, and the pod is not observed as terminating yet.
-fn not_terminating(drain: &mut Drain, moving: Moving, pod: &Pod) -> Turn {
+fn not_terminating(drain: &mut Drain, moving: MovingPod, pod: &Pod) -> MoveState {
     let attempt = drain.step.memory.attempts.get(&pod.uid);
     let accepted =
         attempt.is_some_and(|attempt| attempt.last >= moving.since && attempt.outcome == EvictionOutcome::Accepted);
     let left = drain.left_to_retry(pod);
     if !accepted || left.is_zero() {
-        return Turn::Over;
+        return MoveState::Over;
     }
     drain.wake(left);
-    Turn::Still(moving)
+    MoveState::Still(moving)
 }
 
 /// Whether a volume of the pod is still attached to the node.
-fn is_attached(drain: &Drain, moving: &Moving) -> bool {
+fn is_attached(drain: &Drain, moving: &MovingPod) -> bool {
     let node = drain.pass.view.node.present();
     let attached = node
         .and_then(|node| node.status.as_ref())

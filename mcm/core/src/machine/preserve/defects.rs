@@ -2,7 +2,7 @@
 
 use mcm_api::{Phase, keys};
 
-use super::{DRAINED, Facts, Origin, Request, Track};
+use super::{DRAINED, Facts, Origin, PreservationProgress, Request};
 use crate::machine::node::name;
 use crate::machine::pass::Pass;
 use crate::machine::{Action, MachinePatch, NodePatch, Plan, Reason};
@@ -46,7 +46,7 @@ impl Facts {
     /// The facts without the Node's request.
     pub(super) fn without_node_request(&self) -> Self {
         let mut facts = self.clone();
-        if facts.resolved.origin == Origin::Node && facts.now.track == Track::Free {
+        if facts.resolved.origin == Origin::Node && facts.now.track == PreservationProgress::Free {
             facts.resolved.request = Request::None;
             facts.now.request = Request::None;
         }

@@ -12,7 +12,7 @@ use super::super::{Action, Metric, Plan, Reason};
 use super::marks::{Marks, condition, machine_patch, node_patch};
 use super::{Facts, event, is_standalone};
 use crate::event::EventType;
-use crate::preservation::{Release, Track};
+use crate::preservation::{PreservationProgress, Release};
 
 /// The first write.
 pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
@@ -23,7 +23,7 @@ pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
     };
     let status = ended(pass, pass.machine().status.clone(), record);
     let when = match facts.now.track {
-        Track::Draining => " while its node is drained",
+        PreservationProgress::Draining => " while its node is drained",
         _ => "",
     };
     let message = format!("the preservation of {} ends{when}: {why}", pass.name());
@@ -107,7 +107,7 @@ pub(super) fn over(pass: &Pass, facts: &Facts) -> Option<Plan> {
     match &mut status.preservation {
         _ if pass.phase() != Some(&Phase::Failed) => status.preservation = None,
         // Any later request is for a new preservation.
-        Some(record) if facts.resolved.request.asked().is_none() => record.request.clear(),
+        Some(record) if facts.resolved.request.preservation().is_none() => record.request.clear(),
         _ => {}
     }
     let plan = Plan::new(Reason::Preservation("the preservation is over".to_owned())).after(Duration::ZERO);

@@ -12,7 +12,7 @@ use super::super::node::name;
 use super::super::pass::Pass;
 use super::super::{Action, MachinePatch, NodePatch};
 use super::Facts;
-use crate::preservation::{AUTOMATIC, Asked, Refusal};
+use crate::preservation::{AUTOMATIC, PreservationRequest, Refusal};
 
 const NO_SCHEDULE: &str = "NoSchedule";
 const STOPPED: &str = "Preservation stopped.";
@@ -41,7 +41,7 @@ pub(super) fn node_patch(pass: &Pass, marks: Marks, remove_expired: bool) -> Opt
     };
     let setter = setter(pass, node);
     if marks == Marks::None {
-        enable_scale_down(node, pass.view.ledger.is_rolling(), setter, &mut patch.annotations);
+        enable_scale_down(node, pass.view.owners_list.is_rolling(), setter, &mut patch.annotations);
     } else {
         disable_scale_down(node, setter, &mut patch.annotations);
     }
@@ -99,7 +99,7 @@ enum Setter {
 fn setter(pass: &Pass, node: &Node) -> Setter {
     match annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION) {
         None => Setter::None,
-        Some(_) if pass.view.ledger.may_roll() => Setter::Rollout,
+        Some(_) if pass.view.owners_list.may_roll() => Setter::Rollout,
         Some(_) => Setter::AnotherController,
     }
 }
@@ -146,7 +146,7 @@ fn enable_scale_down(node: &Node, rolling: bool, setter: Setter, changes: &mut C
 
 fn remove_requests(annotations: Option<&BTreeMap<String, String>>, changes: &mut Changes) {
     let value = |key: &str| annotations.and_then(|all| all.get(key)).map(String::as_str);
-    if value(keys::PRESERVE_ANNOTATION).is_some_and(|value| Asked::of(value).is_some()) {
+    if value(keys::PRESERVE_ANNOTATION).is_some_and(|value| PreservationRequest::of(value).is_some()) {
         changes.insert(keys::PRESERVE_ANNOTATION.to_owned(), None);
     }
     if value(keys::PRESERVE_WHEN_FAILED_ANNOTATION) == Some(TRUE) {

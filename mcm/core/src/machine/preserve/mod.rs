@@ -24,7 +24,8 @@ use super::{Action, CallKind, MachinePatch, Plan, Pod, Reason};
 use crate::event::EventType;
 use crate::ownership::controller;
 use crate::preservation::{
-    Asked, Expiry, Gate, Origin, Release, Request, Resolved, Situation, Standing, Step, Track, resolve, shown, standing,
+    Expiry, Gate, ListView, Origin, PreservationProgress, PreservationRequest, Release, Request, Resolved, Situation,
+    Step, on_unchanged_phase, resolve, shown,
 };
 
 /// How many kept pods a message names.
@@ -133,7 +134,7 @@ fn with_own_actions(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Pha
 /// The actions that do not wait for rejected writes to the Node or the annotations: the end of a preservation, and the
 /// timeout of a drain.
 fn despite(pass: &Pass, facts: &Facts) -> Option<Plan> {
-    match standing(&facts.now) {
+    match on_unchanged_phase(&facts.now) {
         Step::Release(why) => Some(finish::release(pass, facts, why)),
         Step::Finish if pass.phase() == Some(&Phase::Failed) => {
             finish::over(pass, facts).or_else(|| finish::delete_standalone(pass))
@@ -156,7 +157,7 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     {
         return Some(plan);
     }
-    let step = standing(&facts.now);
+    let step = on_unchanged_phase(&facts.now);
     let plan = match step {
         Step::Nothing => None,
         Step::Start => Some(keep::start(pass, facts)),
@@ -189,13 +190,13 @@ fn restore_node_label(pass: &Pass, facts: &Facts) -> Option<Plan> {
 
 /// The owner's list has the machine if, and only if, it is Failed and preserved.
 fn sync_ledger(pass: &Pass, facts: &Facts) -> Option<Plan> {
-    let Standing::Known { rolling, entry, .. } = &pass.view.ledger else {
+    let ListView::Known { rolling, entry, .. } = &pass.view.owners_list else {
         return None;
     };
     let failed = pass.phase() == Some(&Phase::Failed);
     let kept = failed && pass.machine().status.is_preserved();
     let action = match entry {
-        Some(_) if !kept => Action::LeaveLedger,
+        Some(_) if !kept => Action::LeaveOwnersList,
         Some(entry) if entry.by == facts.by() => return None,
         _ if !kept || *rolling || pass.view.claim.is_some() => return None,
         _ => Action::Claim {
@@ -245,13 +246,13 @@ impl Facts {
         };
         let failed = pass.phase() == Some(&Phase::Failed);
         let track = match record.as_ref().map(|record| &record.stage) {
-            Some(PreservationStage::Draining) => Track::Draining,
-            Some(PreservationStage::Preserved) => Track::Preserved,
-            Some(PreservationStage::Releasing) => Track::Releasing,
+            Some(PreservationStage::Draining) => PreservationProgress::Draining,
+            Some(PreservationStage::Preserved) => PreservationProgress::Preserved,
+            Some(PreservationStage::Releasing) => PreservationProgress::Releasing,
             Some(PreservationStage::Other(_)) | None => match expiry {
-                Expiry::None => Track::Free,
-                _ if failed => Track::Draining,
-                _ => Track::Preserved,
+                Expiry::None => PreservationProgress::Free,
+                _ if failed => PreservationProgress::Draining,
+                _ => PreservationProgress::Preserved,
             },
         };
         let by = match &record {
@@ -265,10 +266,12 @@ impl Facts {
             phase: pass.phase().cloned(),
             track,
             by,
-            asked: record.as_ref().and_then(|record| Asked::of(&record.request)),
+            recorded_request: record
+                .as_ref()
+                .and_then(|record| PreservationRequest::of(&record.request)),
             expiry,
             request: resolved.request,
-            marked: pass.view.ledger.entry().is_some_and(|entry| entry.released),
+            marked: pass.view.owners_list.entry().is_some_and(|entry| entry.released),
             expired_before: record.as_ref().is_some_and(|record| {
                 [Release::Expired, Release::ExpiryRemoved]
                     .iter()
@@ -283,7 +286,7 @@ impl Facts {
 
     /// Who requests the preservation, or requested it.
     fn by(&self) -> PreservedBy {
-        match (self.resolved.request.asked(), &self.now.by) {
+        match (self.resolved.request.preservation(), &self.now.by) {
             (Some(_), _) => requester(self.resolved.origin),
             (None, Some(by)) => by.clone(),
             (None, None) => PreservedBy::Auto,
@@ -297,7 +300,10 @@ impl Facts {
             stage,
             node_uid: self.node_uid(pass),
             since: Some(pass.stamp()),
-            request: self.asked().map(|asked| asked.as_str().to_owned()).unwrap_or_default(),
+            request: self
+                .recorded_request()
+                .map(|request| request.as_str().to_owned())
+                .unwrap_or_default(),
             reason: String::new(),
             fencing: None,
         }
@@ -314,9 +320,12 @@ impl Facts {
     }
 
     /// The request, or the previous one if the current value is ignored.
-    fn asked(&self) -> Option<Asked> {
-        let before = self.now.asked.filter(|_| self.resolved.request == Request::Ignored);
-        self.resolved.request.asked().or(before)
+    fn recorded_request(&self) -> Option<PreservationRequest> {
+        let before = self
+            .now
+            .recorded_request
+            .filter(|_| self.resolved.request == Request::Ignored);
+        self.resolved.request.preservation().or(before)
     }
 
     /// Writes the resolved request to the Machine's annotations.
@@ -404,9 +413,9 @@ fn known_gate(pass: &Pass, requested: bool) -> Option<Gate> {
     if let Some(claim) = pass.view.claim.filter(|claim| claim.again == requested) {
         return Some(claim.answer.err().unwrap_or(Gate::Open));
     }
-    match &pass.view.ledger {
-        _ if is_standalone(pass) => Some(Gate::Nobody),
-        ledger if !requested && ledger.excludes_automatic() => Some(Gate::Full),
+    match &pass.view.owners_list {
+        _ if is_standalone(pass) => Some(Gate::NoList),
+        list if !requested && list.excludes_automatic() => Some(Gate::Full),
         _ => None,
     }
 }

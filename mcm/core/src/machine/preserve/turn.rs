@@ -9,7 +9,7 @@ use super::super::{Action, Metric, Plan, Reason};
 use super::{Facts, RELAPSE, event, known_gate, text, with_expiry};
 use crate::event::EventType;
 use crate::preservation::{
-    Expiry, Failure, Gate, Origin, Release, Step, Track, on_failure, on_recovery, refusal, started_late,
+    Expiry, Failure, Gate, Origin, PreservationProgress, Release, Step, on_failure, on_recovery, refusal, started_late,
 };
 
 /// Changes `plan`, which sets the phase Failed: with this write the machine is protected, or it will be replaced.
@@ -17,14 +17,14 @@ pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
     let reduced = defect!(NodeRequestUnknownAtFailure).then(|| facts.without_node_request());
     let facts = reduced.as_ref().unwrap_or(facts);
     // If the decision does not depend on the owner's list, the list is not asked.
-    let settled = on_failure(&facts.now, Gate::Nobody);
+    let settled = on_failure(&facts.now, Gate::NoList);
     let (verdict, requested, gate) = match settled {
-        Failure::Release(_) => (settled, true, Gate::Nobody),
+        Failure::Release(_) => (settled, true, Gate::NoList),
         Failure::Replace if !facts.now.vm || on_failure(&facts.now, Gate::Open) == Failure::Replace => {
-            (settled, false, Gate::Nobody)
+            (settled, false, Gate::NoList)
         }
         _ => {
-            let requested = settled == Failure::KeepAsked;
+            let requested = settled == Failure::KeepRequested;
             match known_gate(pass, requested) {
                 Some(gate) => (on_failure(&facts.now, gate), requested, gate),
                 None => return claim(facts, requested),
@@ -34,22 +34,26 @@ pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
     match verdict {
         Failure::Replace => replaced(pass, facts, plan, gate),
         Failure::Release(why) => released(pass, facts, plan, why),
-        Failure::Keep | Failure::KeepAsked => draining(pass, facts, plan, requested),
+        Failure::Keep | Failure::KeepRequested => draining(pass, facts, plan, requested),
     }
 }
 
 /// Explains on the machine why it is not preserved, if that is requested.
 fn replaced(pass: &Pass, facts: &Facts, mut plan: Plan, gate: Gate) -> Plan {
-    let Some(why) = refusal(&facts.now, gate, pass.view.ledger.maximum()) else {
+    let Some(why) = refusal(&facts.now, gate, pass.view.owners_list.maximum()) else {
         return plan;
     };
     let text = format!("It is not preserved: {why}.");
-    let asked = facts.resolved.request.asked().is_some();
+    let requested = facts.resolved.request.preservation().is_some();
     let operation = plan.status.as_mut().and_then(|status| status.last_operation.as_mut());
-    if let Some(operation) = operation.filter(|_| asked) {
+    if let Some(operation) = operation.filter(|_| requested) {
         operation.description = format!("{} {text}", operation.description);
     }
-    let type_ = if asked { EventType::Warning } else { EventType::Normal };
+    let type_ = if requested {
+        EventType::Warning
+    } else {
+        EventType::Normal
+    };
     let message = format!("{} failed and is replaced. {text}", pass.name());
     // A Node that cannot be written does not delay the replacement.
     let condition = super::marks::refused(pass, why).filter(|_| pass.view.failure.is_none());
@@ -65,7 +69,7 @@ pub(super) fn start_failed(pass: &Pass, facts: &Facts) -> Option<Plan> {
     let gate = match known_gate(pass, requested) {
         Some(gate) => gate,
         None if started_late(&facts.now, Gate::Open) == Step::StartFailed => return Some(claim(facts, requested)),
-        None => Gate::Nobody,
+        None => Gate::NoList,
     };
     match started_late(&facts.now, gate) {
         Step::StartFailed => {
@@ -93,7 +97,7 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, requested: bool) -> Plan {
         record.by = PreservedBy::Auto;
     }
     // The expiry of a preservation that was ending does not apply to this one.
-    let relapse = facts.now.expiry != Expiry::None && facts.now.track != Track::Releasing;
+    let relapse = facts.now.expiry != Expiry::None && facts.now.track != PreservationProgress::Releasing;
     if relapse {
         record.reason = RELAPSE.to_owned();
     }

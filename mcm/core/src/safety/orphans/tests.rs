@@ -276,15 +276,15 @@ fn candidate(view: &mut View) -> Candidate {
 }
 
 #[rstest]
-#[case::confirms(Truth::Absent, "collect")]
-#[case::the_machine_exists(Truth::Present(Known::of(&machine("vm-a", Some(Phase::Running)))), "refuse")]
-#[case::the_machine_has_another_vm(Truth::Present(Known::of(&machine("vm-b", Some(Phase::Running)))), "refuse")]
-#[case::the_machine_is_new(Truth::Present(Known::of(&machine("", None))), "refuse")]
-#[case::undecodable(Truth::Undecodable("spec.x".into()), "refuse")]
-#[case::no_answer(Truth::Unreadable("refused".into()), "stop")]
-fn the_state_at_the_api_server_decides(#[case] truth: Truth, #[case] expected: &str) {
+#[case::confirms(ServedMachine::Absent, "collect")]
+#[case::the_machine_exists(ServedMachine::Present(Known::of(&machine("vm-a", Some(Phase::Running)))), "refuse")]
+#[case::the_machine_has_another_vm(ServedMachine::Present(Known::of(&machine("vm-b", Some(Phase::Running)))), "refuse")]
+#[case::the_machine_is_new(ServedMachine::Present(Known::of(&machine("", None))), "refuse")]
+#[case::undecodable(ServedMachine::Undecodable("spec.x".into()), "refuse")]
+#[case::no_answer(ServedMachine::Unreadable("refused".into()), "stop")]
+fn the_state_at_the_api_server_decides(#[case] served: ServedMachine, #[case] expected: &str) {
     let candidate = candidate(&mut view(&[("vm-a", "m1")], &[]));
-    let verdict = match confirm(&candidate, &truth) {
+    let verdict = match confirm(&candidate, &served) {
         Verdict::Collect => "collect",
         Verdict::Refuse(_) => "refuse",
         Verdict::Stop(_) => "stop",
@@ -296,7 +296,7 @@ fn the_state_at_the_api_server_decides(#[case] truth: Truth, #[case] expected: &
 fn a_machine_that_names_the_vm_meanwhile_keeps_it() {
     let running = machine("vm-b", Some(Phase::Running));
     let candidate = candidate(&mut view(&[("vm-a", "m1")], &[("m1", running.clone())]));
-    let verdict = |machine: &Machine| confirm(&candidate, &Truth::Present(Known::of(machine)));
+    let verdict = |machine: &Machine| confirm(&candidate, &ServedMachine::Present(Known::of(machine)));
     assert_eq!(verdict(&running), Verdict::Collect);
     let names_the_vm = machine("vm-a", Some(Phase::Running));
     assert!(matches!(verdict(&names_the_vm), Verdict::Refuse(_)));

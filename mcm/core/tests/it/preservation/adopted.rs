@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
-use mcm_core::preservation::Standing;
+use mcm_core::preservation::ListView;
 use rstest::rstest;
 
 use super::lab::{Lab, SCALE_DOWN_DISABLED};
@@ -34,7 +34,7 @@ fn an_adopted_failed_machine_is_drained_and_preserved_until_its_expiry(
         ("Failed:Preserved", Some(minute(100)))
     );
     assert_eq!(lab.machine().status.preservation.as_ref().unwrap().by, by);
-    assert!(matches!(&lab.view.ledger, Standing::Known { entry: Some(entry), .. } if entry.by == by));
+    assert!(matches!(&lab.view.owners_list, ListView::Known { entry: Some(entry), .. } if entry.by == by));
 }
 
 #[rstest]
@@ -72,7 +72,7 @@ fn scale_down_annotations_are_removed_after_a_preservation_unless_a_rollout_need
     #[case] left: Option<&str>,
 ) {
     let mut lab = adopted(Phase::Running);
-    if let Standing::Known { deployed: current, .. } = &mut lab.view.ledger {
+    if let ListView::Known { deployed: current, .. } = &mut lab.view.owners_list {
         *current = deployed;
     }
     lab.annotate("Node", SCALE_DOWN_DISABLED, Some("true"));

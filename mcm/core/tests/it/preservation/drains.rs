@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, keys};
 use mcm_core::machine::{Claimed, DrainMemory, EvictionOutcome, Plan, Settings, View, decide};
 use mcm_core::ownership::reference;
-use mcm_core::preservation::Standing;
+use mcm_core::preservation::ListView;
 
 use crate::fixtures::*;
 
@@ -36,7 +36,7 @@ fn a_second_preservation_resets_the_drain_state_of_the_first() {
     metadata.owner_references = Some(vec![reference("MachineSet", &<_>::default())]);
     let annotations = metadata.annotations.get_or_insert_default();
     annotations.insert(keys::PRESERVE_ANNOTATION.to_owned(), "when-failed".to_owned());
-    view.ledger = Standing::Unknown;
+    view.owners_list = ListView::Unknown;
     view.claim = Some(Claimed {
         again: true,
         answer: Ok(()),

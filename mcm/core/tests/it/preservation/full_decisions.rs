@@ -12,7 +12,7 @@ use mcm_api::{
     MachineStatus, Operation, Phase, Preservation, PreservationEntry, PreservationStage, PreservedBy, State,
 };
 use mcm_core::machine::{Action, NodeView};
-use mcm_core::preservation::{Dialect, Gate, Standing};
+use mcm_core::preservation::{Dialect, Gate, ListView};
 
 use super::lab::Lab;
 use super::oracle::{Cell, outcome};
@@ -107,7 +107,7 @@ fn lab(cell: &Cell<'_>, dialect: Dialect, well: bool) -> Lab {
         released: kept == "lowered",
         ..PreservationEntry::default()
     };
-    lab.view.ledger = Standing::Known {
+    lab.view.owners_list = ListView::Known {
         maximum: 1,
         rolling: cell.rollout == "rollout",
         deployed: true,

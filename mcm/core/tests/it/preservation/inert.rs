@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use mcm_api::{Phase, PreservationEntry, keys};
 use mcm_core::machine::{Action, Claimed, Metric, Plan, Settings, View, decide};
 use mcm_core::ownership::reference;
-use mcm_core::preservation::{Dialect, Gate, Standing};
+use mcm_core::preservation::{Dialect, Gate, ListView};
 use rstest::rstest;
 
 use crate::fixtures::*;
@@ -26,7 +26,7 @@ fn decided_by(view: &View, dialect: Dialect, minutes: i64) -> Plan {
 /// The machine of a set whose list of preserved machines has this maximum and entry.
 fn owned(mut view: View, maximum: usize, entry: Option<PreservationEntry>) -> View {
     view.machine.metadata.owner_references = Some(vec![reference("MachineSet", &<_>::default())]);
-    view.ledger = Standing::Known {
+    view.owners_list = ListView::Known {
         maximum,
         rolling: false,
         deployed: true,

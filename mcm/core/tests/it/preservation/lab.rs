@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::NodeCondition;
 use mcm_api::{Machine, Phase, PreservationEntry, keys};
 use mcm_core::machine::{Action, Claimed, Failure, NodeView, Plan, Pod, Settings, View, decide};
 use mcm_core::ownership::reference;
-use mcm_core::preservation::{Gate, Standing};
+use mcm_core::preservation::{Gate, ListView};
 
 use crate::fixtures::*;
 
@@ -33,7 +33,7 @@ impl Lab {
         let mut view = view;
         view.machine.metadata.owner_references = Some(vec![reference("MachineSet", &<_>::default())]);
         view.pods = Some(Vec::new());
-        view.ledger = Standing::Known {
+        view.owners_list = ListView::Known {
             maximum: 1,
             rolling: false,
             deployed: true,
@@ -139,19 +139,19 @@ impl Lab {
                 by: by.clone(),
                 ..PreservationEntry::default()
             })),
-            Action::LeaveLedger => self.set_entry(None),
+            Action::LeaveOwnersList => self.set_entry(None),
             _ => {}
         }
     }
 
     pub fn set_entry(&mut self, new: Option<PreservationEntry>) {
-        if let Standing::Known { entry, .. } = &mut self.view.ledger {
+        if let ListView::Known { entry, .. } = &mut self.view.owners_list {
             *entry = new;
         }
     }
 
     pub fn is_entered(&self) -> bool {
-        matches!(&self.view.ledger, Standing::Known { entry: Some(_), .. })
+        matches!(&self.view.owners_list, ListView::Known { entry: Some(_), .. })
     }
 
     /// Sets the conditions of the node and their copies in the machine.

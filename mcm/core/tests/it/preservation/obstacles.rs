@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::machine::NodeTemplateSpec;
 use mcm_api::{NodeName, PreservationStage, PreservedBy, keys};
 use mcm_core::machine::{Action, Answer, Failure, MachinePatch, NodeView};
-use mcm_core::preservation::{Gate, Standing};
+use mcm_core::preservation::{Gate, ListView};
 use rstest::rstest;
 
 use super::lab::{Lab, SCALE_DOWN_DISABLED, failing, kept, rolled, stuck};
@@ -131,7 +131,7 @@ fn an_expiry_is_handled_before_refused_writes_and_after_conflicts_and_answers(
 fn a_refused_deletion_is_requested_once_per_pass() {
     let mut lab = failing();
     lab.view.machine.metadata.owner_references = None;
-    lab.view.ledger = Standing::Nobody;
+    lab.view.owners_list = ListView::NoList;
     lab.request("Node", "when-failed");
     lab.settle();
     lab.refuses = |action| *action == Action::DeleteMachine;
@@ -163,7 +163,7 @@ fn the_deletion_of_a_node_deletes_its_preserved_machine() {
 fn a_failed_standalone_machine_is_deleted_at_its_expiry_although_writes_fail(#[case] refuses: fn(&Action) -> bool) {
     let mut lab = failing();
     lab.view.machine.metadata.owner_references = None;
-    lab.view.ledger = Standing::Nobody;
+    lab.view.owners_list = ListView::NoList;
     lab.request("Node", "when-failed");
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
@@ -330,7 +330,7 @@ fn a_request_withdrawn_during_the_claim_does_not_exceed_the_maximum() {
 #[test]
 fn the_owner_decides_whether_a_rollout_is_in_progress() {
     let mut lab = failing();
-    lab.view.ledger = Standing::Known {
+    lab.view.owners_list = ListView::Known {
         maximum: 1,
         rolling: true,
         deployed: true,
@@ -352,7 +352,7 @@ fn scale_down_stays_disabled_for_a_rollout_when_a_preservation_ends() {
     let mut lab = Lab::new(running());
     lab.request("Machine", "now");
     lab.settle();
-    if let Standing::Known { rolling, .. } = &mut lab.view.ledger {
+    if let ListView::Known { rolling, .. } = &mut lab.view.owners_list {
         *rolling = true;
     }
     lab.request("Machine", "false");

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::NodeSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
 use mcm_core::machine::{NodeView, decide};
-use mcm_core::preservation::{Dialect, Gate, Standing};
+use mcm_core::preservation::{Dialect, Gate, ListView};
 use rstest::rstest;
 
 use super::lab::{Lab, SCALE_DOWN_DISABLED, failing, kept, stuck};
@@ -378,7 +378,7 @@ fn an_expired_failed_machine_waits_for_its_owner() {
 fn an_expired_failed_standalone_machine_is_deleted() {
     let mut lab = failing();
     lab.view.machine.metadata.owner_references = None;
-    lab.view.ledger = Standing::Nobody;
+    lab.view.owners_list = ListView::NoList;
     lab.request("Machine", "when-failed");
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
@@ -411,7 +411,7 @@ fn a_preserved_machine_that_fails_in_a_rollout_is_released_despite_its_request()
     lab.request("Machine", "now");
     lab.settle();
     assert_eq!(lab.phase(), "Running:Preserved");
-    lab.view.ledger = Standing::Known {
+    lab.view.owners_list = ListView::Known {
         maximum: 1,
         rolling: true,
         deployed: true,
@@ -426,7 +426,7 @@ fn a_preserved_machine_that_fails_in_a_rollout_is_released_despite_its_request()
 #[test]
 fn a_lowered_maximum_releases_marked_entries() {
     let mut lab = kept();
-    if let Standing::Known { entry, .. } = &mut lab.view.ledger {
+    if let ListView::Known { entry, .. } = &mut lab.view.owners_list {
         entry.as_mut().unwrap().released = true;
     }
     let done = lab.settle();

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
 use mcm_core::event::EventType;
 use mcm_core::machine::{Action, Claimed, Metric, NodeView, Plan};
-use mcm_core::preservation::{Dialect, Gate, Refusal, Release, Standing};
+use mcm_core::preservation::{Dialect, Gate, ListView, Refusal, Release};
 use rstest::rstest;
 
 use super::lab::{Lab, failing, kept, rolled, stuck};
@@ -189,7 +189,7 @@ fn refused(gate: Gate, request: Option<&str>, maximum: usize) -> Plan {
     if let Some(value) = request {
         lab.request("Machine", value);
     }
-    if let Standing::Known { maximum: known, .. } = &mut lab.view.ledger {
+    if let ListView::Known { maximum: known, .. } = &mut lab.view.owners_list {
         *known = maximum;
     }
     lab.view.claim = Some(Claimed {
@@ -207,7 +207,7 @@ fn refused(gate: Gate, request: Option<&str>, maximum: usize) -> Plan {
 #[case::full(Gate::Full, None, 1, Some((Refusal::MaximumReached, EventType::Normal)))]
 #[case::no_automatic_preservation(Gate::Full, None, 0, None)]
 #[case::released_by_the_user(Gate::Full, Some("false"), 1, None)]
-#[case::without_a_list(Gate::Nobody, None, 1, None)]
+#[case::without_a_list(Gate::NoList, None, 1, None)]
 fn a_request_that_is_not_honoured_is_explained(
     #[case] gate: Gate,
     #[case] request: Option<&str>,

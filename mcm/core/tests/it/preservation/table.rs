@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mcm_api::{Phase, PreservedBy, keys};
 use mcm_core::preservation::{
-    Asked, Dialect, Expiry, Failure, Gate, Request, Situation, Step, Track, on_failure, on_recovery, resolve, standing,
-    started_late,
+    Dialect, Expiry, Failure, Gate, PreservationProgress, PreservationRequest, Request, Situation, Step, on_failure,
+    on_recovery, on_unchanged_phase, resolve, started_late,
 };
 
 use super::oracle::{Cell, citations, outcome};
@@ -55,7 +55,7 @@ const OF_MACHINE: [&str; 6] = ["-", "now", "when-failed", "false", "maybe", "cop
 const GATES: [(&str, &str, Gate); 5] = [
     ("room", "no-rollout", Gate::Open),
     ("full", "no-rollout", Gate::Full),
-    ("no-owner", "no-rollout", Gate::Nobody),
+    ("no-owner", "no-rollout", Gate::NoList),
     ("room", "rollout", Gate::RollingOut),
     ("full", "rollout", Gate::RollingOut),
 ];
@@ -98,14 +98,30 @@ fn situation(cell: &Cell<'_>, dialect: Dialect) -> Situation {
     let preserved = (cell.node == "other").then_some("of-another");
     let resolved = resolve(&machine, node.as_ref(), preserved, dialect);
     let (track, by, asked) = match cell.kept {
-        "draining" | "relapsing" => (Track::Draining, Some(PreservedBy::Node), Some(Asked::WhenFailed)),
-        "auto-draining" => (Track::Draining, Some(PreservedBy::Auto), None),
-        "auto" | "lowered" => (Track::Preserved, Some(PreservedBy::Auto), None),
-        "now" => (Track::Preserved, Some(PreservedBy::Node), Some(Asked::Now)),
-        "when-failed" => (Track::Preserved, Some(PreservedBy::Machine), Some(Asked::WhenFailed)),
-        "releasing-now" => (Track::Releasing, Some(PreservedBy::Node), Some(Asked::Now)),
-        "releasing" | "expired" => (Track::Releasing, Some(PreservedBy::Node), None),
-        _ => (Track::Free, None, None),
+        "draining" | "relapsing" => (
+            PreservationProgress::Draining,
+            Some(PreservedBy::Node),
+            Some(PreservationRequest::WhenFailed),
+        ),
+        "auto-draining" => (PreservationProgress::Draining, Some(PreservedBy::Auto), None),
+        "auto" | "lowered" => (PreservationProgress::Preserved, Some(PreservedBy::Auto), None),
+        "now" => (
+            PreservationProgress::Preserved,
+            Some(PreservedBy::Node),
+            Some(PreservationRequest::Now),
+        ),
+        "when-failed" => (
+            PreservationProgress::Preserved,
+            Some(PreservedBy::Machine),
+            Some(PreservationRequest::WhenFailed),
+        ),
+        "releasing-now" => (
+            PreservationProgress::Releasing,
+            Some(PreservedBy::Node),
+            Some(PreservationRequest::Now),
+        ),
+        "releasing" | "expired" => (PreservationProgress::Releasing, Some(PreservedBy::Node), None),
+        _ => (PreservationProgress::Free, None, None),
     };
     Situation {
         dialect,
@@ -117,7 +133,7 @@ fn situation(cell: &Cell<'_>, dialect: Dialect) -> Situation {
         },
         track,
         by,
-        asked,
+        recorded_request: asked,
         expiry: match cell.expiry {
             "ahead" => Expiry::Ahead,
             "over" => Expiry::Over,
@@ -137,7 +153,7 @@ fn decided(cell: &Cell<'_>, dialect: Dialect, gate: Gate) -> &'static str {
     match cell.phase {
         "fails" => match on_failure(&now, gate) {
             Failure::Replace => "replace",
-            Failure::Keep | Failure::KeepAsked => "keep-failed",
+            Failure::Keep | Failure::KeepRequested => "keep-failed",
             Failure::Release(_) => "release",
         },
         "recovers" => match on_recovery(&now) {
@@ -145,7 +161,7 @@ fn decided(cell: &Cell<'_>, dialect: Dialect, gate: Gate) -> &'static str {
             Err(None) => "run",
             Err(Some(_)) => "release",
         },
-        _ => match standing(&now) {
+        _ => match on_unchanged_phase(&now) {
             Step::StartFailed => step_name(started_late(&now, gate)),
             step => step_name(step),
         },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use mcm_api::{Machine, MachineDeployment, MachineSet, keys};
-use mcm_core::steps::{Act, Kind, Plan};
+use mcm_core::steps::{Kind, OwnerAction, Plan};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -25,31 +25,36 @@ impl World {
         let mut logged = String::new();
         for step in plan.steps {
             let line = format!("{who}: {}", step.reason);
-            if line != logged && !matches!(step.act, Act::RecordEvent { .. } | Act::WriteStatus { .. }) {
+            if line != logged
+                && !matches!(
+                    step.action,
+                    OwnerAction::RecordEvent { .. } | OwnerAction::WriteStatus { .. }
+                )
+            {
                 self.log(line.clone());
                 logged = line;
             }
-            self.step(step.act, owner);
+            self.step(step.action, owner);
         }
         acted
     }
 
-    fn step(&mut self, act: Act, owner: &ObjectMeta) {
-        match act {
-            Act::Patch { kind, name, patch } | Act::WriteStatus { kind, name, patch } => {
+    fn step(&mut self, action: OwnerAction, owner: &ObjectMeta) {
+        match action {
+            OwnerAction::Patch { kind, name, patch } | OwnerAction::WriteStatus { kind, name, patch } => {
                 self.patch(kind, &name, &patch)
             }
-            Act::Adopt { kind, name, patch } => {
+            OwnerAction::Adopt { kind, name, patch } => {
                 assert!(owner.deletion_timestamp.is_none());
                 self.patch(kind, &name, &patch);
             }
-            Act::Delete {
+            OwnerAction::Delete {
                 kind,
                 name,
                 uid,
                 resource_version,
             } => self.delete(kind, &name, uid, resource_version),
-            Act::CreateSet(set) => {
+            OwnerAction::CreateSet(set) => {
                 let mut set = *set;
                 let name = set.metadata.name.clone().unwrap();
                 if self.sets.contains_key(&name) {
@@ -59,7 +64,7 @@ impl World {
                 self.initialize(&mut set.metadata);
                 self.sets.insert(name, Arc::new(set));
             }
-            Act::CreateMachines(machines) => {
+            OwnerAction::CreateMachines(machines) => {
                 for mut machine in machines {
                     let prefix = machine.metadata.generate_name.clone().unwrap();
                     let number = self.initialize(&mut machine.metadata);
@@ -70,7 +75,7 @@ impl World {
                     self.check_creation();
                 }
             }
-            Act::RecordEvent { .. } => {}
+            OwnerAction::RecordEvent { .. } => {}
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{MachineDeployment, Phase, keys};
 use mcm_core::set;
-use mcm_core::steps::{Act, Kind};
+use mcm_core::steps::{Kind, OwnerAction};
 use rstest::rstest;
 
 use super::objects::{
@@ -101,8 +101,9 @@ fn a_normalized_list_with_marked_machines_changes_nothing() {
     });
     let writes = |world: &World, kind: Kind| {
         let plan = plan(world);
-        let patched = |act: &Act| matches!(act, Act::Patch { kind: written, .. } if *written == kind);
-        plan.steps.iter().filter(|step| patched(&step.act)).count()
+        let patched =
+            |action: &OwnerAction| matches!(action, OwnerAction::Patch { kind: written, .. } if *written == kind);
+        plan.steps.iter().filter(|step| patched(&step.action)).count()
     };
     assert_eq!(
         (writes(&world, Kind::Deployment), writes(&world, Kind::Machine)),
@@ -205,8 +206,8 @@ fn cause_of_deletion(set: i32, chosen: bool, phase: Phase) -> Option<String> {
         }
     });
     let plan = set::decide(&world.set_view("ms1").unwrap(), world.now);
-    plan.steps.iter().find_map(|step| match &step.act {
-        Act::RecordEvent { message, .. } if message.contains("m-1") => Some(message.clone()),
+    plan.steps.iter().find_map(|step| match &step.action {
+        OwnerAction::RecordEvent { message, .. } if message.contains("m-1") => Some(message.clone()),
         _ => None,
     })
 }
@@ -260,8 +261,8 @@ fn a_marked_machine_is_deleted_although_the_replicas_match(
     let deleted: Vec<&str> = plan
         .steps
         .iter()
-        .filter_map(|step| match &step.act {
-            Act::Delete { name, .. } => Some(name.as_str()),
+        .filter_map(|step| match &step.action {
+            OwnerAction::Delete { name, .. } => Some(name.as_str()),
             _ => None,
         })
         .collect();

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::deployment::RollbackConfig;
 use mcm_api::{MachineDeployment, MachineSet, Phase, keys};
 use mcm_core::deployment::{NodesByName, Reason, Settings, View, decide, problems};
-use mcm_core::steps::{Act, Kind, Plan};
+use mcm_core::steps::{Kind, OwnerAction, Plan};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -66,8 +66,8 @@ fn decided(view: View) -> Plan<Reason> {
 }
 
 fn status(plan: &Plan<Reason>) -> Value {
-    let mut written = plan.steps.iter().filter_map(|step| match &step.act {
-        Act::WriteStatus { patch, .. } => Some(patch["status"].clone()),
+    let mut written = plan.steps.iter().filter_map(|step| match &step.action {
+        OwnerAction::WriteStatus { patch, .. } => Some(patch["status"].clone()),
         _ => None,
     });
     written.next().unwrap_or(Value::Null)
@@ -109,11 +109,11 @@ fn sizes(sets: &[Arc<MachineSet>], plan: &Plan<Reason>) -> Vec<(i64, String, Str
         .map(|set| {
             let mut value = serde_json::to_value(&**set).unwrap();
             for step in &plan.steps {
-                if let Act::Patch {
+                if let OwnerAction::Patch {
                     kind: Kind::Set,
                     name,
                     patch,
-                } = &step.act
+                } = &step.action
                     && Some(name) == set.metadata.name.as_ref()
                 {
                     json_patch::merge(&mut value, patch);
@@ -186,8 +186,8 @@ fn the_initial_size_of_a_new_set(#[case] strategy: Value, #[case] expected: i32)
         one.spec.template.spec.class.name = "class-b".to_owned()
     });
     let plan = decided(world.deployment_view().unwrap());
-    let created = plan.steps.iter().find_map(|step| match &step.act {
-        Act::CreateSet(set) => Some(set.spec.replicas),
+    let created = plan.steps.iter().find_map(|step| match &step.action {
+        OwnerAction::CreateSet(set) => Some(set.spec.replicas),
         _ => None,
     });
     // Recreate creates the set after the last old machine is deleted.
@@ -251,7 +251,7 @@ fn an_impossible_rollback_is_reported_and_dropped(#[case] revision: i64, #[case]
     let reported = plan
         .steps
         .iter()
-        .any(|step| matches!(&step.act, Act::RecordEvent { message, .. } if message.contains(expected)));
+        .any(|step| matches!(&step.action, OwnerAction::RecordEvent { message, .. } if message.contains(expected)));
     assert!(reported, "{plan:#?}");
     world.settle();
     assert!(world.deployment.as_ref().unwrap().spec.rollback_to.is_none());

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::machine::LastOperation;
 use mcm_api::{Machine, Phase, State, keys};
 use mcm_core::machine::{Settings, Sibling, is_drained_in_place};
-use mcm_core::preservation::Ledger;
+use mcm_core::preservation::OwnersList;
 
 use super::api::is_deletable;
 use super::world::World;
@@ -49,7 +49,7 @@ impl World {
         life.siblings = self.siblings_of(name, machine);
         let uid = machine.metadata.uid.as_deref().unwrap_or_default();
         let deployment = self.deployment.as_ref();
-        life.ledger = deployment.map_or_else(Default::default, |one| Ledger::Deployment(one).standing(uid));
+        life.owners_list = deployment.map_or_else(Default::default, |one| OwnersList::Deployment(one).view_of(uid));
         let is_drained = life
             .node
             .as_ref()

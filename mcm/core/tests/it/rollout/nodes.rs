@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, keys};
 use mcm_core::deployment::{Settings, decide};
-use mcm_core::steps::{Act, Kind};
+use mcm_core::steps::{Kind, OwnerAction};
 use mcm_core::template::template_hash;
 use rstest::rstest;
 
@@ -67,8 +67,9 @@ fn with_taints(world: &mut World, node: &str, taints: &[Taint]) {
 
 fn writes(world: &World, node: &str) -> usize {
     let plan = plan(world);
-    let written = |act: &Act| matches!(act, Act::Patch { kind: Kind::Node, name, .. } if name == node);
-    plan.steps.iter().filter(|step| written(&step.act)).count()
+    let written =
+        |action: &OwnerAction| matches!(action, OwnerAction::Patch { kind: Kind::Node, name, .. } if name == node);
+    plan.steps.iter().filter(|step| written(&step.action)).count()
 }
 
 #[rstest]
@@ -150,8 +151,8 @@ fn nodes_are_not_annotated_if_the_setting_is_disabled() {
     let nodes: Vec<_> = plan
         .steps
         .iter()
-        .filter_map(|step| match &step.act {
-            Act::Patch {
+        .filter_map(|step| match &step.action {
+            OwnerAction::Patch {
                 kind: Kind::Node,
                 name,
                 patch,
@@ -186,9 +187,9 @@ fn the_end_of_a_rollout_is_written_although_node_writes_may_fail() {
     world.deployment.as_mut().unwrap().status.rolled_out = "previous".to_owned();
     with_annotations(&mut world, "new-1", &[(AWAY, "true"), (BY_US, "true")]);
     let plan = plan(&world);
-    let optional = plan.steps.iter().filter(|step| step.act.may_fail()).count();
+    let optional = plan.steps.iter().filter(|step| step.action.may_fail()).count();
     assert_eq!(optional + 1, plan.steps.len(), "{plan:?}");
-    let Some(Act::WriteStatus { patch, .. }) = plan.steps.last().map(|step| &step.act) else {
+    let Some(OwnerAction::WriteStatus { patch, .. }) = plan.steps.last().map(|step| &step.action) else {
         panic!("{plan:?}");
     };
     assert!(patch["status"]["rolledOut"].is_string(), "{patch}");

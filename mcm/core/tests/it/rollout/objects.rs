@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use mcm_api::{Machine, MachineSet, Phase, keys};
 use mcm_core::deployment::{Reason, Settings, decide};
-use mcm_core::steps::{Act, Plan};
+use mcm_core::steps::{OwnerAction, Plan};
 use serde_json::{Value, json};
 
 use super::sequences::deployment;
@@ -198,8 +198,8 @@ pub fn set_annotation<'a>(world: &'a World, set: &str, key: &str) -> Option<&'a 
 
 /// The sets that a plan creates.
 pub fn new_sets(plan: &Plan<Reason>) -> Vec<&MachineSet> {
-    let created = plan.steps.iter().filter_map(|step| match &step.act {
-        Act::CreateSet(set) => Some(&**set),
+    let created = plan.steps.iter().filter_map(|step| match &step.action {
+        OwnerAction::CreateSet(set) => Some(&**set),
         _ => None,
     });
     created.collect()

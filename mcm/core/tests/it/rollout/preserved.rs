@@ -5,7 +5,7 @@ use jiff::ToSpan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, Preservation, PreservationEntry, PreservationStage, PreservedBy, keys};
 use mcm_core::deployment::{Settings, decide};
-use mcm_core::steps::Act;
+use mcm_core::steps::OwnerAction;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -108,8 +108,8 @@ fn an_in_place_update_replaces_preserved_failed_machines_last() {
 /// The number of `PreservedMachineStays` events in the next plan.
 fn events(world: &World) -> usize {
     let plan = decide(&world.deployment_view().unwrap(), Settings::default(), world.now);
-    let matching = |act: &Act| matches!(act, Act::RecordEvent { reason, .. } if *reason == "PreservedMachineStays");
-    plan.steps.iter().filter(|step| matching(&step.act)).count()
+    let matching = |action: &OwnerAction| matches!(action, OwnerAction::RecordEvent { reason, .. } if *reason == "PreservedMachineStays");
+    plan.steps.iter().filter(|step| matching(&step.action)).count()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, keys};
 use mcm_core::deployment::Reason;
-use mcm_core::steps::{Act, Kind};
+use mcm_core::steps::{Kind, OwnerAction};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -90,11 +90,11 @@ fn a_deleted_deployment_deletes_its_sets_and_then_removes_its_finalizer(
     let mut deletions = Vec::new();
     let mut remaining = None;
     for step in &plan.steps {
-        match &step.act {
-            Act::Delete {
+        match &step.action {
+            OwnerAction::Delete {
                 kind: Kind::Set, name, ..
             } => deletions.push(name.as_str()),
-            Act::Patch {
+            OwnerAction::Patch {
                 kind: Kind::Deployment,
                 patch,
                 ..
@@ -115,7 +115,7 @@ fn a_new_deployment_gets_its_finalizer_before_any_set(#[case] others: Option<&st
     });
     let plan = plan(&world);
     assert_eq!(plan.steps.len(), 1);
-    let Act::Patch { patch, .. } = &plan.steps[0].act else {
+    let OwnerAction::Patch { patch, .. } = &plan.steps[0].action else {
         panic!("{plan:#?}");
     };
     assert_eq!(patch["metadata"]["finalizers"], expected);

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Machine, Phase, Preservation, PreservationStage, PreservedBy, keys};
 use mcm_core::set::{Reason, decide, rank};
-use mcm_core::steps::{Act, Plan};
+use mcm_core::steps::{OwnerAction, Plan};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -190,8 +190,8 @@ fn the_creation_timeout_of_a_new_machine(#[case] effective: Option<&str>, #[case
 }
 
 fn own_patch(plan: &Plan<Reason>) -> Option<Value> {
-    let mut patches = plan.steps.iter().filter_map(|step| match &step.act {
-        Act::Patch { name, patch, .. } if name == "ms" => Some(patch["metadata"]["finalizers"].clone()),
+    let mut patches = plan.steps.iter().filter_map(|step| match &step.action {
+        OwnerAction::Patch { name, patch, .. } if name == "ms" => Some(patch["metadata"]["finalizers"].clone()),
         _ => None,
     });
     patches.next()
@@ -227,8 +227,8 @@ fn a_set_counts_the_machines_that_match(#[case] label: &str, #[case] counts: boo
         .iter()
         .any(|step| step.reason == Reason::LetGo("m-1".to_owned()));
     assert_eq!(released, !counts);
-    let status = plan.steps.iter().find_map(|step| match &step.act {
-        Act::WriteStatus { patch, .. } => Some(patch["status"]["replicas"].clone()),
+    let status = plan.steps.iter().find_map(|step| match &step.action {
+        OwnerAction::WriteStatus { patch, .. } => Some(patch["status"]["replicas"].clone()),
         _ => None,
     });
     assert_eq!(status, counts.then(|| json!(1)));

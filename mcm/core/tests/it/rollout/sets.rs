@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::machine::LastOperation;
 use mcm_api::{GoDuration, Machine, MachineDeployment, MachineSet, Phase, State, keys};
 use mcm_core::set::{Reason, View, decide, problems, rank};
-use mcm_core::steps::{Act, Kind, Plan};
+use mcm_core::steps::{Kind, OwnerAction, Plan};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -73,8 +73,8 @@ pub fn plan(view: &View) -> Plan<Reason> {
 }
 
 pub fn deleted(plan: &Plan<Reason>) -> Vec<String> {
-    let names = plan.steps.iter().filter_map(|step| match &step.act {
-        Act::Delete {
+    let names = plan.steps.iter().filter_map(|step| match &step.action {
+        OwnerAction::Delete {
             name,
             uid,
             resource_version,
@@ -89,16 +89,16 @@ pub fn deleted(plan: &Plan<Reason>) -> Vec<String> {
 }
 
 pub fn created(plan: &Plan<Reason>) -> Vec<Machine> {
-    let machines = plan.steps.iter().filter_map(|step| match &step.act {
-        Act::CreateMachines(machines) => Some(machines.clone()),
+    let machines = plan.steps.iter().filter_map(|step| match &step.action {
+        OwnerAction::CreateMachines(machines) => Some(machines.clone()),
         _ => None,
     });
     machines.flatten().collect()
 }
 
 fn status(plan: &Plan<Reason>) -> Value {
-    let mut written = plan.steps.iter().filter_map(|step| match &step.act {
-        Act::WriteStatus { patch, .. } => Some(patch["status"].clone()),
+    let mut written = plan.steps.iter().filter_map(|step| match &step.action {
+        OwnerAction::WriteStatus { patch, .. } => Some(patch["status"].clone()),
         _ => None,
     });
     written.next().unwrap_or(Value::Null)
@@ -128,7 +128,7 @@ fn an_invalid_set_only_gets_a_condition_and_an_event(#[case] change: Value, #[ca
     assert!(
         plan.steps
             .iter()
-            .any(|step| matches!(step.act, Act::RecordEvent { .. }))
+            .any(|step| matches!(step.action, OwnerAction::RecordEvent { .. }))
     );
 }
 
@@ -381,8 +381,8 @@ fn template_settings_are_written_to_existing_machines() {
     let patches: Vec<_> = plan
         .steps
         .iter()
-        .filter_map(|step| match &step.act {
-            Act::Patch {
+        .filter_map(|step| match &step.action {
+            OwnerAction::Patch {
                 kind: Kind::Machine,
                 patch,
                 ..
@@ -422,7 +422,7 @@ fn a_young_machine_gets_an_annotation_on_its_release(#[case] minute: i64, #[case
     stranger.metadata.labels = None;
     stranger.metadata.creation_timestamp = Some(Time(start()));
     let plan = decide(&view(set(1), vec![stranger]), at(minute));
-    let Act::Patch { patch, .. } = &plan.steps[0].act else {
+    let OwnerAction::Patch { patch, .. } = &plan.steps[0].action else {
         panic!("{plan:#?}");
     };
     let note = &patch["metadata"]["annotations"][keys::RELEASED_BY_ANNOTATION];

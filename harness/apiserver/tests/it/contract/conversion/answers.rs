@@ -11,10 +11,10 @@ use super::{Definition, V1, V2, address, by_webhook, converted, first, host_and_
 
 /// A program that answers wrongly about the widget that the answer is named after.
 async fn wrong(change: fn(name: &str, answer: Value) -> Answer) -> Program {
-    Program::start(Arc::new(move |_, asked| {
-        let objects = objects(asked);
+    Program::start(Arc::new(move |_, request| {
+        let objects = objects(request);
         let name = objects[0]["metadata"]["name"].as_str().unwrap().to_owned();
-        let answer = review(asked, objects.iter().map(converted).collect());
+        let answer = review(request, objects.iter().map(converted).collect());
         change(&name, answer)
     }))
     .await

@@ -15,7 +15,7 @@ use crate::template::template_hash;
 
 /// The object that has the list.
 #[derive(Clone, Copy, Debug)]
-pub enum Ledger<'a> {
+pub enum OwnersList<'a> {
     /// A deployment.
     Deployment(&'a MachineDeployment),
     /// A set that no deployment controls.
@@ -35,12 +35,12 @@ pub enum Claim {
 
 /// A machine's view of its owner's list.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Standing {
+pub enum ListView {
     /// The list is not cached; it must be read.
     #[default]
     Unknown,
     /// The machine has no owner with a list.
-    Nobody,
+    NoList,
     /// The list in the cache.
     Known {
         /// The maximum of automatic preservations.
@@ -56,12 +56,12 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl ListView {
     /// Whether the cache excludes an automatic preservation.
     pub(crate) fn excludes_automatic(&self) -> bool {
         match self {
             Self::Unknown => false,
-            Self::Nobody => true,
+            Self::NoList => true,
             Self::Known { maximum, entry, .. } => *maximum == 0 && entry.is_none(),
         }
     }
@@ -70,7 +70,7 @@ impl Standing {
     pub(crate) fn maximum(&self) -> usize {
         match self {
             Self::Known { maximum, .. } => *maximum,
-            Self::Unknown | Self::Nobody => 0,
+            Self::Unknown | Self::NoList => 0,
         }
     }
 
@@ -82,7 +82,7 @@ impl Standing {
     pub(crate) fn may_roll(&self) -> bool {
         match self {
             Self::Unknown => true,
-            Self::Nobody => false,
+            Self::NoList => false,
             Self::Known { deployed, .. } => *deployed,
         }
     }
@@ -95,7 +95,7 @@ impl Standing {
     pub(crate) fn entry(&self) -> Option<&PreservationEntry> {
         match self {
             Self::Known { entry, .. } => entry.as_ref(),
-            Self::Unknown | Self::Nobody => None,
+            Self::Unknown | Self::NoList => None,
         }
     }
 }
@@ -105,7 +105,7 @@ pub(crate) fn is_rolling(spec: &MachineDeploymentSpec, rolled_out: &str) -> bool
     !spec.paused && !rolled_out.is_empty() && rolled_out != template_hash(&spec.template)
 }
 
-impl Ledger<'_> {
+impl OwnersList<'_> {
     fn metadata(&self) -> &ObjectMeta {
         match self {
             Self::Deployment(one) => &one.metadata,
@@ -147,9 +147,9 @@ impl Ledger<'_> {
     }
 
     /// The view of the machine with that uid.
-    pub fn standing(&self, uid: &str) -> Standing {
+    pub fn view_of(&self, uid: &str) -> ListView {
         let others = self.entries().iter().filter(|entry| entry.uid != uid);
-        Standing::Known {
+        ListView::Known {
             others: others.map(|entry| entry.name.clone()).collect(),
             maximum: self.maximum(),
             rolling: self.is_rolling(),
@@ -205,26 +205,26 @@ impl Ledger<'_> {
 
 /// The new list, and the new observed maximum.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Swept {
+pub(crate) struct SweptList {
     pub entries: Vec<PreservationEntry>,
     pub observed: Option<i32>,
 }
 
 /// Removes deleted machines from the list. After the maximum was lowered, marks surplus automatic preservations for
 /// release, the oldest machines first.
-pub(crate) fn sweep(ledger: Ledger<'_>, observed: Option<i32>, uids: &BTreeSet<&str>) -> Swept {
-    let mut entries: Vec<PreservationEntry> = ledger
+pub(crate) fn sweep(list: OwnersList<'_>, observed: Option<i32>, uids: &BTreeSet<&str>) -> SweptList {
+    let mut entries: Vec<PreservationEntry> = list
         .entries()
         .iter()
         .filter(|entry| uids.contains(entry.uid.as_str()))
         .cloned()
         .collect();
-    let maximum = ledger.specified().unwrap_or_default().max(0);
+    let maximum = list.specified().unwrap_or_default().max(0);
     if observed.is_some_and(|observed| maximum < observed) {
-        release_surplus(&mut entries, ledger.maximum());
+        release_surplus(&mut entries, list.maximum());
     }
-    let used = ledger.specified().is_some() || observed.is_some();
-    Swept {
+    let used = list.specified().is_some() || observed.is_some();
+    SweptList {
         entries,
         observed: used.then_some(maximum),
     }
@@ -295,7 +295,7 @@ mod tests {
         #[case] expected: &str,
     ) {
         let set = set(Some(maximum), entries);
-        let claim = Ledger::Set(&set).claim(&entry("m", by), false);
+        let claim = OwnersList::Set(&set).claim(&entry("m", by), false);
         match (claim, expected) {
             (Claim::Entered, "known") => {}
             (Claim::Refused(gate), expected) => assert_eq!(format!("{gate:?}"), expected),
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_repeated_preservation_ignores_the_maximum() {
         let full = set(Some(1), &[("a", AUTO)]);
-        let claim = Ledger::Set(&full).claim(&entry("m", AUTO), true);
+        let claim = OwnersList::Set(&full).claim(&entry("m", AUTO), true);
         assert!(matches!(claim, Claim::Enter(_)), "{claim:?}");
     }
 
@@ -326,7 +326,7 @@ mod tests {
         deployment.spec.paused = paused;
         deployment.status.rolled_out = rolled_out.to_owned();
         for by in [AUTO, REQUESTED] {
-            let claim = Ledger::Deployment(&deployment).claim(&entry("m", by), true);
+            let claim = OwnersList::Deployment(&deployment).claim(&entry("m", by), true);
             assert_eq!(claim == Claim::Refused(Gate::RollingOut), refused);
         }
     }
@@ -334,35 +334,35 @@ mod tests {
     #[rstest]
     #[case::rolling("another", true)]
     #[case::never_rolled_out("", false)]
-    fn a_standing_has_the_state_of_the_list(#[case] rolled_out: &str, #[case] rolling: bool) {
+    fn a_view_has_the_state_of_the_list(#[case] rolled_out: &str, #[case] rolling: bool) {
         let mut deployment = MachineDeployment::default();
         deployment.spec.auto_preserve_failed_machine_max = Some(2);
         deployment.status.rolled_out = rolled_out.to_owned();
         deployment.status.preservations = vec![entry("a", AUTO), entry("b", REQUESTED)];
-        let standing = Ledger::Deployment(&deployment).standing("uid-a");
-        let known = Standing::Known {
+        let view = OwnersList::Deployment(&deployment).view_of("uid-a");
+        let known = ListView::Known {
             maximum: 2,
             rolling,
             deployed: true,
             entry: Some(entry("a", AUTO)),
             others: BTreeSet::from(["b".to_owned()]),
         };
-        assert_eq!(standing, known);
-        assert_eq!((standing.is_rolling(), standing.prefers("b")), (rolling, false));
-        let other = Ledger::Deployment(&deployment).standing("uid-c");
+        assert_eq!(view, known);
+        assert_eq!((view.is_rolling(), view.prefers("b")), (rolling, false));
+        let other = OwnersList::Deployment(&deployment).view_of("uid-c");
         assert!(other.prefers("b") && !other.prefers("d"));
-        let alone = Ledger::Set(&set(None, &[])).standing("uid-a");
-        assert!(!alone.may_roll() && standing.may_roll());
+        let alone = OwnersList::Set(&set(None, &[])).view_of("uid-a");
+        assert!(!alone.may_roll() && view.may_roll());
     }
 
     #[test]
     fn leaving_removes_the_entry() {
         let two = set(Some(2), &[("a", AUTO), ("b", AUTO)]);
-        let patch = Ledger::Set(&two).leave("uid-a").unwrap();
+        let patch = OwnersList::Set(&two).leave("uid-a").unwrap();
         assert_eq!(patch["status"]["preservations"][0]["name"], "b");
-        assert_eq!(Ledger::Set(&two).leave("uid-c"), None);
+        assert_eq!(OwnersList::Set(&two).leave("uid-c"), None);
         let one = set(Some(2), &[("a", AUTO)]);
-        let patch = Ledger::Set(&one).leave("uid-a").unwrap();
+        let patch = OwnersList::Set(&one).leave("uid-a").unwrap();
         assert_eq!(patch["status"]["preservations"], Value::Null);
     }
 
@@ -389,7 +389,7 @@ mod tests {
             .iter()
             .map(|entry| entry.uid.as_str())
             .collect();
-        let swept = sweep(Ledger::Set(&set), observed, &uids);
+        let swept = sweep(OwnersList::Set(&set), observed, &uids);
         let mut names: Vec<_> = swept
             .entries
             .iter()
@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn deleted_machines_are_removed_from_the_list() {
         let set = set(Some(2), &[("a", AUTO), ("b", AUTO)]);
-        let swept = sweep(Ledger::Set(&set), Some(2), &BTreeSet::from(["uid-b"]));
+        let swept = sweep(OwnersList::Set(&set), Some(2), &BTreeSet::from(["uid-b"]));
         assert_eq!(swept.entries.len(), 1);
     }
 }

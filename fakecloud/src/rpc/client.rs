@@ -1,4 +1,4 @@
-//! The caller of a gRPC call, as the call names it, for the log and for fault rules.
+//! The name that the client of a gRPC call gives, for the log and for fault rules.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -9,28 +9,28 @@ use tower::{Layer, Service};
 
 use super::driver::calling_as;
 
-/// The header with which a client names itself. A user agent identifies a program, not a caller, and is ignored.
+/// The header with which a client names itself. A user agent identifies a program, not one of its processes, and is ignored.
 const CLIENT: &str = "x-client";
 /// Maximum length of the name.
 const LENGTH: usize = 100;
 
-/// Runs the calls of a service with the caller in their context.
+/// Runs the calls of a service with the name of their client in their context.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallerLayer;
+pub(crate) struct ClientLayer;
 
-/// See [`CallerLayer`].
+/// See [`ClientLayer`].
 #[derive(Clone, Debug)]
-pub(crate) struct CallerService<S>(S);
+pub(crate) struct ClientService<S>(S);
 
-impl<S> Layer<S> for CallerLayer {
-    type Service = CallerService<S>;
+impl<S> Layer<S> for ClientLayer {
+    type Service = ClientService<S>;
 
-    fn layer(&self, inner: S) -> CallerService<S> {
-        CallerService(inner)
+    fn layer(&self, inner: S) -> ClientService<S> {
+        ClientService(inner)
     }
 }
 
-impl<S, B> Service<Request<B>> for CallerService<S>
+impl<S, B> Service<Request<B>> for ClientService<S>
 where
     S: Service<Request<B>, Error = Infallible>,
     S::Future: Send + 'static,
@@ -50,7 +50,7 @@ where
     }
 }
 
-/// The caller that a call names. Only characters that are legal in a log are kept.
+/// The name in the headers of a call. Only characters that are legal in a log are kept.
 fn client(headers: &HeaderMap) -> String {
     let text = headers
         .get(CLIENT)
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_header_names_the_caller() {
+    fn only_the_header_names_the_client() {
         let mut headers = HeaderMap::new();
         assert_eq!(client(&headers), "");
         headers.insert("user-agent", "grpc-python/1".parse().unwrap());

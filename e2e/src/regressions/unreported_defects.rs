@@ -9,7 +9,7 @@ use scenario::expect::Condition;
 use serde_json::{Value, json};
 
 use super::worlds::{
-    Pool, api_recovers, api_trouble, at_size, case, class, drains_end, drains_take_long, merge, pool, refusal, rolled,
+    Pool, api_fails, api_recovers, at_size, case, class, drains_end, drains_take_long, merge, pool, refusal, rolled,
     scale, settled, to_class, updated,
 };
 use super::{POOL, joining, story};
@@ -232,7 +232,7 @@ fn statuses_are_refused() -> Scenario {
          happens.",
     );
     settled(story, &[pool(2)])
-        .step(api_trouble(&[Verb::Patch], "machinesets/status", refusal(500)))
+        .step(api_fails(&[Verb::Patch], "machinesets/status", refusal(500)))
         .step(scale(3))
         .step(wait(seconds(900)))
         .step(api_recovers())
@@ -249,7 +249,7 @@ fn sizes_are_refused() -> Scenario {
     settled(story, &[pool(3)])
         .step(to_class("class-b"))
         .eventually(slack(), updated(1))
-        .step(api_trouble(&[Verb::Patch], "machinesets", refusal(500)))
+        .step(api_fails(&[Verb::Patch], "machinesets", refusal(500)))
         .step(wait(seconds(300)))
         .step(api_recovers())
         .eventually(seconds(1800), rolled(3))
