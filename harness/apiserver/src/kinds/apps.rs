@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::builder::ResourceBuilder;
 use super::fields::{default, default_within, immutable, items, not_negative, one_of, same, text};
 use super::pods::{defaults, spec};
-use super::{claims, syntax};
+use super::{claims, syntax, workload_status};
 use crate::resource::{Generation, Printer, Resource};
 use crate::selector::{LabelSelector, text_of};
 use crate::status::FieldError;
@@ -182,6 +182,7 @@ fn validate_deployment(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         validate_rolling_update(&mut errors, new, "strategy");
     }
     validate_deadline(&mut errors, new);
+    workload_status::validate_deployment(&mut errors, new);
     errors
 }
 
@@ -208,12 +209,14 @@ fn validate_deadline(errors: &mut Vec<FieldError>, new: &Value) {
 fn validate_replica_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_workload(&mut errors, new, old, "replicaset");
+    workload_status::validate_replica_set(&mut errors, new);
     errors
 }
 
 fn validate_daemon_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_workload(&mut errors, new, old, "daemonset");
+    workload_status::validate_daemon_set(&mut errors, new);
     match text(new, "/spec/updateStrategy/type") {
         "OnDelete" => {}
         "RollingUpdate" => validate_daemon_update(&mut errors, new),
@@ -259,6 +262,7 @@ fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     validate_workload(&mut errors, &with_volumes_of_claims(new), None, "statefulset");
     validate_claim_templates(&mut errors, new);
     validate_set_policies(&mut errors, new);
+    workload_status::validate_stateful_set(&mut errors, new);
     let Some(old) = old else { return errors };
     let fixed = |set: &Value| {
         let mut spec = set.get("spec").cloned().unwrap_or_default();

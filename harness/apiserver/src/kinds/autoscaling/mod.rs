@@ -1,5 +1,6 @@
 //! HorizontalPodAutoscalers. The server stores them in the form of autoscaling/v2; a controller scales.
 
+mod behavior;
 mod conversion;
 mod metrics;
 
@@ -95,6 +96,7 @@ fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
             errors.push(FieldError::not_supported(path, kind, &METRICS));
         }
     }
+    behavior::validate(&mut errors, new);
     let of = |field: &str| {
         new.pointer(&format!("/spec/{field}"))
             .and_then(Value::as_i64)
