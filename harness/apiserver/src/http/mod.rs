@@ -403,7 +403,10 @@ fn presentation(arrival: &Arrival, offer: Offer) -> Result<Presentation, ApiErro
         Some("None") => Include::None,
         Some("Object") => Include::Object,
         Some(other) if other != "Metadata" && matches!(form, Form::Table(_)) => {
-            let why = format!("unrecognized includeObject value: {other:?}");
+            let why = format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', \
+                 'Object', 'None', or empty"
+            );
             return Err(ApiError::bad_request(why));
         }
         _ => Include::Metadata,

@@ -274,11 +274,9 @@ impl Query {
             ..DeleteOptions::default()
         };
         if let Some(text) = self.get("gracePeriodSeconds") {
-            let seconds = text.parse().map_err(|_| {
-                ApiError::bad_request(format!(
-                    "the query parameter gracePeriodSeconds is not a number: {text:?}"
-                ))
-            })?;
+            let seconds = text
+                .parse()
+                .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?;
             options.grace_period_seconds = Some(seconds);
         }
         let orphan = self.get("orphanDependents").map(|_| self.flag("orphanDependents"));

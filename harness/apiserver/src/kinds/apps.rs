@@ -394,7 +394,12 @@ fn validate_workload(errors: &mut Vec<FieldError>, new: &Value, old: Option<&Val
     if let Some(template) = new.pointer(TEMPLATE) {
         spec::validate(errors, template, "spec.template.spec");
         if template.get("activeDeadlineSeconds").is_some_and(Value::is_number) {
-            let why = "activeDeadlineSeconds in ReplicaSet is not Supported";
+            let kind = match word {
+                "daemonset" => "DaemonSet",
+                "statefulset" => "StatefulSet",
+                _ => "ReplicaSet",
+            };
+            let why = format!("activeDeadlineSeconds in {kind} is not Supported");
             errors.push(FieldError::forbidden("spec.template.spec.activeDeadlineSeconds", why));
         }
         let policy = text(template, "/restartPolicy");
@@ -430,7 +435,12 @@ fn amounts_of_update<'a>(errors: &mut Vec<FieldError>, new: &'a Value, strategy:
     ["maxUnavailable", "maxSurge"].map(|field| {
         let value = new.pointer(&format!("/spec/{strategy}/rollingUpdate/{field}"));
         if let Some(value) = value {
-            syntax::amount_or_percent(errors, &format!("spec.{strategy}.rollingUpdate.{field}"), value);
+            let path = format!("spec.{strategy}.rollingUpdate.{field}");
+            // A deployment can add more pods than it has.
+            match (strategy, field) {
+                ("strategy", "maxSurge") => syntax::amount_or_any_percent(errors, &path, value),
+                _ => syntax::amount_or_percent(errors, &path, value),
+            }
         }
         value
     })

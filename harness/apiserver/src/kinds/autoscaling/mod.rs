@@ -103,6 +103,11 @@ fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
             .unwrap_or_default()
     };
     let (least, most) = (of("minReplicas"), of("maxReplicas"));
+    let from_outside = |metric: &Value| matches!(text(metric, "/type"), "Object" | "External");
+    if least == 0 && !items(new, "/spec/metrics").iter().any(from_outside) {
+        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.push(FieldError::forbidden("spec.metrics", why));
+    }
     if least < 1 {
         errors.push(FieldError::invalid(
             "spec.minReplicas",

@@ -70,7 +70,11 @@ fn validate_namespaces(errors: &mut Vec<FieldError>, spec: &Value, path: &str) {
     let flag = |field: &str| spec.get(field).and_then(Value::as_bool);
     if flag("shareProcessNamespace") == Some(true) && flag("hostPID") == Some(true) {
         let why = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.push(FieldError::invalid(format!("{path}.shareProcessNamespace"), true, why));
+        errors.push(FieldError::invalid(
+            format!("{path}.securityContext.shareProcessNamespace"),
+            true,
+            why,
+        ));
     }
     if flag("hostUsers") == Some(false) {
         for (field, name) in [
@@ -113,7 +117,7 @@ mod tests {
     #[case(json!({ "dnsConfig": { "nameservers": ["x"], "options": [{}] } }), &["spec.dnsConfig.nameservers[0]", "spec.dnsConfig.options[0]"])]
     #[case(json!({ "os": { "name": "plan9" } }), &["spec.os"])]
     #[case(json!({ "readinessGates": [{ "conditionType": "a b" }] }), &["spec.readinessGates[0].conditionType"])]
-    #[case(json!({ "shareProcessNamespace": true, "hostPID": true }), &["spec.shareProcessNamespace"])]
+    #[case(json!({ "shareProcessNamespace": true, "hostPID": true }), &["spec.securityContext.shareProcessNamespace"])]
     #[case(json!({ "hostUsers": false, "hostNetwork": true }), &["spec.hostNetwork"])]
     fn the_host_is_shared_within_limits(#[case] spec: Value, #[case] expected: &[&str]) {
         let mut errors = Vec::new();

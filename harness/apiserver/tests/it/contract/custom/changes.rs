@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::site::widgets;
-use super::{Site, WIDGETS, checked, contract, schema, version, widget, with};
+use super::{Site, WIDGETS, contract, schema, version, widget, with};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{group}";
 
 #[test]

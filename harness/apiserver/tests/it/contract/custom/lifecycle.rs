@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::super::site::widgets;
 use super::{Site, WIDGETS, checked, contract, schema, version, widget, with};
 
 fn any() -> Value {
@@ -78,6 +77,35 @@ fn json_and_merge_patches() {
 }
 
 #[test]
+fn deletion_with_finalizers_and_propagation() {
+    contract!(async |site: &Site| {
+        site.define(version(any())).await;
+        for (name, options) in [
+            ("a", json!({ "propagationPolicy": "Foreground" })),
+            ("b", json!({ "propagationPolicy": "Orphan" })),
+            ("c", Value::Null),
+            ("d", json!({ "gracePeriodSeconds": 30 })),
+        ] {
+            let mut object = widget(name, json!({}));
+            object["metadata"]["finalizers"] = json!(["x.io/a"]);
+            site.step("POST", WIDGETS, object).await;
+            let answer = site
+                .quietly("DELETE", &format!("{WIDGETS}/{name}"), &[], options.clone())
+                .await;
+            let metadata = &answer.body["metadata"];
+            site.note(&format!(
+                "{options}: {} {} {} {}",
+                answer.code, metadata["finalizers"], metadata["deletionGracePeriodSeconds"], metadata["generation"]
+            ));
+        }
+        let path = format!("{WIDGETS}/c");
+        site.merge(&path, json!({ "spec": { "n": 1 } })).await;
+        site.merge(&path, json!({ "metadata": { "finalizers": [] } })).await;
+        site.step("GET", &path, Value::Null).await;
+    });
+}
+
+#[test]
 fn a_replacement_needs_a_revision() {
     contract!(async |site: &Site| {
         site.define(version(any())).await;
@@ -93,5 +121,19 @@ fn a_replacement_needs_a_revision() {
         site.put(&path, other).await;
         site.put(&format!("{WIDGETS}/missing"), widget("missing", json!({})))
             .await;
+    });
+}
+
+#[test]
+fn an_owner_is_kept() {
+    contract!(async |site: &Site| {
+        site.define(version(any())).await;
+        let owner = site.step("POST", WIDGETS, widget("owner", json!({}))).await.body;
+        let reference = json!({
+            "apiVersion": "{group}/v1", "kind": "Widget", "name": "owner", "uid": owner["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+        });
+        let mut object = widget("a", json!({}));
+        object["metadata"]["ownerReferences"] = json!([reference]);
+        site.post(WIDGETS, object).await;
     });
 }

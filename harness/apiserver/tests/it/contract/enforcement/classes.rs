@@ -27,6 +27,42 @@ async fn known(site: &Site, field: &str, name: &str) {
 }
 
 #[test]
+fn a_pod_gets_the_priority_of_its_class() {
+    contract!(async |site: &Site| {
+        let class = json!({ "metadata": { "name": "{ns}-a" }, "value": 1000, "preemptionPolicy": "Never" });
+        site.step("POST", PRIORITIES, class).await;
+        known(site, "priorityClassName", "{ns}-a").await;
+        for (name, spec) in [
+            ("named", json!({ "priorityClassName": "{ns}-a" })),
+            ("missing", json!({ "priorityClassName": "{ns}-b" })),
+            ("same", json!({ "priorityClassName": "{ns}-a", "priority": 1000 })),
+            ("other", json!({ "priorityClassName": "{ns}-a", "priority": 5 })),
+            (
+                "policy",
+                json!({ "priorityClassName": "{ns}-a", "preemptionPolicy": "PreemptLowerPriority" }),
+            ),
+            ("zero", json!({ "priority": 0 })),
+            ("number", json!({ "priority": 7 })),
+        ] {
+            let mut object = pod(name, json!({}));
+            object["spec"]
+                .as_object_mut()
+                .unwrap()
+                .extend(spec.as_object().unwrap().clone());
+            created(site, name, PODS, object, "/spec/priority").await;
+        }
+        let path = format!("{PODS}/named");
+        site.step("DELETE", &format!("{PRIORITIES}/{{ns}}-a"), Value::Null)
+            .await;
+        let answer = site.quietly("GET", &path, &[], Value::Null).await;
+        site.note(&format!(
+            "{} {}",
+            answer.body["spec"]["priority"], answer.body["spec"]["preemptionPolicy"]
+        ));
+    });
+}
+
+#[test]
 fn pods_of_the_system_can_be_anywhere() {
     contract!(async |site: &Site| {
         for class in ["system-node-critical", "system-cluster-critical"] {

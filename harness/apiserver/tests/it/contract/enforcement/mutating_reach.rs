@@ -112,6 +112,32 @@ fn a_container_is_added_to_pods() {
 }
 
 #[test]
+fn a_conditional_mutation() {
+    contract!(async |site: &Site| {
+        let expression = "has(object.metadata.labels) && 'skip' in object.metadata.labels ? [] : [JSONPatch{op: 'add', path: '/data/added', value: string('system:masters' in request.userInfo.groups)}]";
+        enforce(
+            site,
+            [(
+                "maybe",
+                policy(
+                    "maybe",
+                    &[patch(expression)],
+                    json!({ "matchConditions": [{ "name": "c", "expression": "object.metadata.name in ['a', 'b']" }] }),
+                ),
+            )],
+        )
+        .await;
+        create(site, MAPS, map("a", json!({ "a": "1" })), "/data").await;
+        let skipped = with(
+            &map("b", json!({ "a": "1" })),
+            json!({ "metadata": { "name": "b", "labels": { "skip": "" } } }),
+        );
+        create(site, MAPS, skipped, "/data").await;
+        create(site, MAPS, map("c", json!({ "a": "1" })), "/data").await;
+    });
+}
+
+#[test]
 fn a_dry_run_is_mutated() {
     contract!(async |site: &Site| {
         let data = configuration("Object{data: {'dry': string(request.dryRun)}}");

@@ -87,6 +87,34 @@ fn strategies_of_daemon_sets() {
 }
 
 #[test]
+fn a_template_restarts_always() {
+    contract!(async |site: &Site| {
+        for plural in ["deployments", "daemonsets", "replicasets", "statefulsets"] {
+            for policy in ["OnFailure", "Never"] {
+                let object = workload(json!({ "template": template(json!({ "restartPolicy": policy })) }));
+                part(
+                    site,
+                    &format!("{plural} {policy}"),
+                    &format!("{APPS}/{plural}"),
+                    object,
+                    "/spec",
+                )
+                .await;
+            }
+            let object = workload(json!({ "template": template(json!({ "activeDeadlineSeconds": 5 })) }));
+            part(
+                site,
+                &format!("{plural} deadline"),
+                &format!("{APPS}/{plural}"),
+                object,
+                "/metadata/name",
+            )
+            .await;
+        }
+    });
+}
+
+#[test]
 fn numbers_of_a_deployment() {
     contract!(async |site: &Site| {
         let path = format!("{APPS}/deployments");
@@ -106,6 +134,51 @@ fn numbers_of_a_deployment() {
                 "/spec/replicas",
             )
             .await;
+        }
+    });
+}
+
+#[test]
+fn behaviour_of_autoscalers() {
+    contract!(async |site: &Site| {
+        let path = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
+        let scaler = |change: Value| {
+            let spec = json!({ "maxReplicas": 3, "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" } });
+            json!({ "metadata": { "name": "a" }, "spec": with(&spec, change) })
+        };
+        let policy = json!([{ "type": "Pods", "value": 2, "periodSeconds": 30 }]);
+        for (what, change) in [
+            ("none", json!({})),
+            (
+                "up",
+                json!({ "behavior": { "scaleUp": { "stabilizationWindowSeconds": 5 } } }),
+            ),
+            (
+                "down",
+                json!({ "behavior": { "scaleDown": { "policies": policy, "selectPolicy": "Min" } } }),
+            ),
+            (
+                "no policies",
+                json!({ "behavior": { "scaleDown": { "policies": [] } } }),
+            ),
+            (
+                "another policy",
+                json!({ "behavior": { "scaleDown": { "policies": [{ "type": "Other", "value": 0, "periodSeconds": 0 }] } } }),
+            ),
+            (
+                "a long window",
+                json!({ "behavior": { "scaleUp": { "stabilizationWindowSeconds": 3601 } } }),
+            ),
+            (
+                "another selection",
+                json!({ "behavior": { "scaleUp": { "selectPolicy": "Other" } } }),
+            ),
+            ("numbers", json!({ "minReplicas": 5 })),
+            ("zero", json!({ "minReplicas": 0 })),
+            ("no maximum", json!({ "maxReplicas": 0 })),
+            ("no target", json!({ "scaleTargetRef": { "kind": "", "name": "" } })),
+        ] {
+            part(site, what, path, scaler(change), "/spec/behavior").await;
         }
     });
 }

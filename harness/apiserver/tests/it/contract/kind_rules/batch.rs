@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::site::with;
-use super::{Site, changed, contract, part};
+use super::{Site, contract, part};
 
 const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
 const CRON_JOBS: &str = "/apis/batch/v1/namespaces/{ns}/cronjobs";
@@ -95,6 +95,40 @@ fn failure_policies() {
             json!({ "template": on_failure }),
         ));
         part(site, "restarts", JOBS, object, "/spec").await;
+    });
+}
+
+#[test]
+fn schedules() {
+    contract!(async |site: &Site| {
+        for (schedule, zone) in [
+            ("*/5 * * * *", Value::Null),
+            ("@daily", Value::Null),
+            ("@every 1h", Value::Null),
+            ("0 0 31 2 *", Value::Null),
+            ("60 * * * *", Value::Null),
+            ("* * * *", Value::Null),
+            ("", Value::Null),
+            ("* * * * * *", Value::Null),
+            ("0 0 * * MON-FRI", Value::Null),
+            ("TZ=UTC * * * * *", Value::Null),
+            ("CRON_TZ=UTC * * * * *", Value::Null),
+            ("* * * * *", json!("Europe/Berlin")),
+            ("* * * * *", json!("Nowhere/City")),
+            ("* * * * *", json!("Local")),
+            ("* * * * *", json!("")),
+            ("TZ=UTC * * * * *", json!("Etc/UTC")),
+        ] {
+            let spec = json!({ "schedule": schedule, "timeZone": zone, "jobTemplate": { "spec": { "template": template() } } });
+            part(
+                site,
+                &format!("{schedule} {zone}"),
+                CRON_JOBS,
+                json!({ "metadata": { "name": "a" }, "spec": spec }),
+                "/spec/concurrencyPolicy",
+            )
+            .await;
+        }
     });
 }
 

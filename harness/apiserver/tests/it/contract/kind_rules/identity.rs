@@ -104,6 +104,28 @@ fn rules_of_roles() {
 }
 
 #[test]
+fn access_reviews_name_an_action() {
+    contract!(async |site: &Site| {
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        for spec in [
+            json!({ "user": "me", "resourceAttributes": { "verb": "get", "resource": "pods" } }),
+            json!({ "user": "system:admin", "groups": ["system:masters"], "resourceAttributes": { "verb": "get", "resource": "pods", "name": "a", "subresource": "log" } }),
+            json!({ "user": "me", "groups": ["system:authenticated"], "nonResourceAttributes": { "path": "/version", "verb": "get" } }),
+            json!({ "user": "me", "groups": ["system:authenticated"], "resourceAttributes": { "group": "authorization.k8s.io", "resource": "selfsubjectaccessreviews", "verb": "create" } }),
+            json!({ "user": "me" }),
+            json!({ "resourceAttributes": { "verb": "get", "resource": "pods" } }),
+            json!({ "groups": ["us"], "resourceAttributes": {} }),
+        ] {
+            let answer = site.quietly("POST", path, &[], json!({ "spec": spec })).await;
+            site.note(&format!(
+                "{spec}: {} {} {}",
+                answer.code, answer.body["status"]["allowed"], answer.body["message"]
+            ));
+        }
+    });
+}
+
+#[test]
 fn tokens_of_reviews() {
     contract!(async |site: &Site| {
         let path = "/apis/authentication.k8s.io/v1/tokenreviews";

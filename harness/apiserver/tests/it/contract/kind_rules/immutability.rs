@@ -175,6 +175,42 @@ fn of_slices_and_endpoints() {
 }
 
 #[test]
+fn of_volumes() {
+    contract!(async |site: &Site| {
+        let spec = json!({
+            "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"], "csi": { "driver": "x.io", "volumeHandle": "h" },
+            "nodeAffinity": { "required": { "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "a", "operator": "Exists" }] }] } },
+        });
+        fixed(
+            site,
+            "/api/v1/persistentvolumes",
+            json!({ "metadata": { "name": "{ns}" }, "spec": spec }),
+            &[
+                ("handle", json!({ "spec": { "csi": { "volumeHandle": "i" } } })),
+                (
+                    "source",
+                    json!({ "spec": { "csi": null, "hostPath": { "path": "/a" } } }),
+                ),
+                ("capacity", json!({ "spec": { "capacity": { "storage": "2Gi" } } })),
+                ("modes", json!({ "spec": { "accessModes": ["ReadOnlyMany"] } })),
+                (
+                    "policy",
+                    json!({ "spec": { "persistentVolumeReclaimPolicy": "Delete" } }),
+                ),
+                ("volume mode", json!({ "spec": { "volumeMode": "Block" } })),
+                ("affinity", json!({ "spec": { "nodeAffinity": null } })),
+                (
+                    "claim",
+                    json!({ "spec": { "claimRef": { "namespace": "{ns}", "name": "c" } } }),
+                ),
+                ("class", json!({ "spec": { "storageClassName": "x" } })),
+            ],
+        )
+        .await;
+    });
+}
+
+#[test]
 fn of_stateful_sets_and_replica_sets() {
     contract!(async |site: &Site| {
         let spec = json!({ "serviceName": "s", "selector": super::selector(), "template": super::template(json!({})) });

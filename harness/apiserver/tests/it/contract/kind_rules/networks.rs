@@ -111,6 +111,91 @@ fn ports_of_services() {
 }
 
 #[test]
+fn endpoints_of_slices() {
+    contract!(async |site: &Site| {
+        let path = "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices";
+        let slice = |kind: &str, endpoint: Value, ports: Value| json!({ "metadata": { "name": "a" }, "addressType": kind, "endpoints": [endpoint], "ports": ports });
+        for (what, object) in [
+            (
+                "conditions",
+                slice(
+                    "IPv4",
+                    json!({ "addresses": ["10.0.0.1"], "conditions": { "ready": true } }),
+                    json!([]),
+                ),
+            ),
+            ("no addresses", slice("IPv4", json!({ "addresses": [] }), json!([]))),
+            (
+                "another family",
+                slice("IPv4", json!({ "addresses": ["fd00::1"] }), json!([])),
+            ),
+            (
+                "a name",
+                slice("FQDN", json!({ "addresses": ["a.example.com"] }), json!([])),
+            ),
+            (
+                "a wrong name",
+                slice("FQDN", json!({ "addresses": ["A b"] }), json!([])),
+            ),
+            (
+                "loopback",
+                slice("IPv4", json!({ "addresses": ["127.0.0.1"] }), json!([])),
+            ),
+            (
+                "a host name",
+                slice("IPv4", json!({ "addresses": ["10.0.0.1"], "hostname": "A" }), json!([])),
+            ),
+            (
+                "a zone",
+                slice(
+                    "IPv4",
+                    json!({ "addresses": ["10.0.0.1"], "zone": "z", "hints": { "forZones": [{ "name": "z" }] } }),
+                    json!([]),
+                ),
+            ),
+            (
+                "topology",
+                slice(
+                    "IPv4",
+                    json!({ "addresses": ["10.0.0.1"], "deprecatedTopology": { "kubernetes.io/hostname": "n" } }),
+                    json!([]),
+                ),
+            ),
+            (
+                "ports",
+                slice(
+                    "IPv4",
+                    json!({ "addresses": ["10.0.0.1"] }),
+                    json!([{ "port": 80 }, { "name": "b", "port": 81, "protocol": "UDP" }]),
+                ),
+            ),
+            (
+                "a repeated port",
+                slice(
+                    "IPv4",
+                    json!({ "addresses": ["10.0.0.1"] }),
+                    json!([{ "name": "a" }, { "name": "a" }]),
+                ),
+            ),
+            (
+                "a wrong port",
+                slice(
+                    "IPv4",
+                    json!({ "addresses": ["10.0.0.1"] }),
+                    json!([{ "name": "A", "port": 0, "protocol": "X" }]),
+                ),
+            ),
+            (
+                "another type",
+                slice("Other", json!({ "addresses": ["10.0.0.1"] }), json!([])),
+            ),
+        ] {
+            part(site, what, path, object, "/addressType").await;
+        }
+    });
+}
+
+#[test]
 fn paths_of_ingresses() {
     contract!(async |site: &Site| {
         let path = "/apis/networking.k8s.io/v1/namespaces/{ns}/ingresses";

@@ -37,3 +37,57 @@ fn tolerations_and_deadlines() {
         }
     });
 }
+
+#[test]
+fn images_and_other_fields_of_containers() {
+    contract!(async |site: &Site| {
+        let object = pod(
+            "a",
+            json!({ "initContainers": [{ "name": "i", "image": "i:1" }] }),
+            json!({ "resources": { "limits": { "cpu": "1" } } }),
+        );
+        site.step("POST", PODS, object).await;
+        let path = format!("{PODS}/a");
+        let strategic = [("content-type", "application/strategic-merge-patch+json")];
+        for (what, spec) in [
+            ("an image", json!({ "containers": [{ "name": "c", "image": "i:2" }] })),
+            (
+                "an image of the init container",
+                json!({ "initContainers": [{ "name": "i", "image": "i:2" }] }),
+            ),
+            (
+                "environment",
+                json!({ "containers": [{ "name": "c", "env": [{ "name": "A", "value": "1" }] }] }),
+            ),
+            (
+                "resources",
+                json!({ "containers": [{ "name": "c", "resources": { "limits": { "cpu": "2" } } }] }),
+            ),
+            (
+                "another container",
+                json!({ "containers": [{ "name": "d", "image": "i:1" }] }),
+            ),
+            ("a volume", json!({ "volumes": [{ "name": "v", "emptyDir": {} }] })),
+        ] {
+            let answer = site
+                .quietly(
+                    "PATCH",
+                    &format!("{path}?dryRun=All"),
+                    &strategic,
+                    json!({ "spec": spec }),
+                )
+                .await;
+            let cause = &answer.body["details"]["causes"][0];
+            let message = cause["message"]
+                .as_str()
+                .unwrap_or_default()
+                .lines()
+                .next()
+                .unwrap_or_default();
+            site.note(&format!(
+                "{what}: {} {} {} {message}",
+                answer.code, cause["field"], answer.body["metadata"]["generation"]
+            ));
+        }
+    });
+}

@@ -11,6 +11,22 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
 #[test]
+fn a_table_has_the_objects_that_a_client_wants() {
+    contract!(async |site: &Site| {
+        site.config_map("a", "1").await;
+        for include in ["None", "Metadata", "Object", "Other", ""] {
+            let path = format!("{MAPS}?labelSelector=value&includeObject={include}");
+            let answer = site.quietly("GET", &path, &[("accept", TABLE)], Value::Null).await;
+            let object = &answer.body["rows"][0]["object"];
+            site.note(&format!(
+                "{include}: {} {} {} {} {}",
+                answer.code, answer.body["message"], object["kind"], object["metadata"]["name"], object["data"]
+            ));
+        }
+    });
+}
+
+#[test]
 fn one_object_as_a_table() {
     contract!(async |site: &Site| {
         site.config_map("a", "1").await;

@@ -79,6 +79,46 @@ fn the_default_propagation_of_workloads() {
 }
 
 #[test]
+fn options_can_be_in_the_query() {
+    contract!(async |site: &Site| {
+        for (name, query) in [
+            ("a", "propagationPolicy=Foreground"),
+            ("b", "propagationPolicy=Orphan"),
+            ("c", "propagationPolicy=Other"),
+            ("d", "gracePeriodSeconds=x"),
+            ("e", "orphanDependents=true"),
+            ("f", "propagationPolicy=Foreground&orphanDependents=true"),
+        ] {
+            site.config_map(name, "1").await;
+            let path = format!("{MAPS}/{name}");
+            let answer = site
+                .quietly("DELETE", &format!("{path}?{query}"), &[], Value::Null)
+                .await;
+            let finalizers = &answer.body["metadata"]["finalizers"];
+            site.note(&format!(
+                "{query}: {} {finalizers} {}",
+                answer.code, answer.body["message"]
+            ));
+        }
+        site.config_map("g", "1").await;
+        // The body wins.
+        let path = format!("{MAPS}/g");
+        let answer = site
+            .quietly(
+                "DELETE",
+                &format!("{path}?propagationPolicy=Foreground"),
+                &[],
+                json!({ "propagationPolicy": "Orphan" }),
+            )
+            .await;
+        site.note(&format!(
+            "both: {} {}",
+            answer.code, answer.body["metadata"]["finalizers"]
+        ));
+    });
+}
+
+#[test]
 fn a_grace_period_of_a_pod() {
     contract!(async |site: &Site| {
         for (name, own, options) in [
@@ -106,6 +146,26 @@ fn a_grace_period_of_a_pod() {
 }
 
 #[test]
+fn a_grace_period_shrinks_only() {
+    contract!(async |site: &Site| {
+        let mut running = pod("a");
+        running["spec"]["nodeName"] = "n".into();
+        site.step("POST", PODS, running).await;
+        let path = format!("{PODS}/a");
+        for seconds in [30, 60, 10, 10, 20, 1] {
+            let answer = site
+                .quietly("DELETE", &path, &[], json!({ "gracePeriodSeconds": seconds }))
+                .await;
+            let metadata = &answer.body["metadata"];
+            site.note(&format!(
+                "{seconds}: {} {}",
+                answer.code, metadata["deletionGracePeriodSeconds"]
+            ));
+        }
+    });
+}
+
+#[test]
 fn a_finished_pod_has_no_grace_period() {
     contract!(async |site: &Site| {
         for phase in ["Succeeded", "Failed", "Running"] {
@@ -118,6 +178,39 @@ fn a_finished_pod_has_no_grace_period() {
                 .await;
             finalizers(site, phase, &path, Value::Null).await;
         }
+    });
+}
+
+#[test]
+fn a_collection_is_deleted_with_options() {
+    contract!(async |site: &Site| {
+        for name in ["a", "b", "c"] {
+            site.config_map(name, "1").await;
+        }
+        let list = format!("{MAPS}?labelSelector=value");
+        site.step(
+            "DELETE",
+            &format!("{MAPS}?fieldSelector=metadata.name%3Da"),
+            Value::Null,
+        )
+        .await;
+        let orphaned = site
+            .quietly("DELETE", &list, &[], json!({ "propagationPolicy": "Orphan" }))
+            .await;
+        site.note(&format!("{} {}", orphaned.code, orphaned.body["kind"]));
+        let left = site.quietly("GET", &list, &[], Value::Null).await;
+        for map in left.body["items"].as_array().unwrap() {
+            site.note(&format!(
+                "{} {}",
+                map["metadata"]["name"], map["metadata"]["finalizers"]
+            ));
+        }
+        let wrong = json!({ "preconditions": { "uid": "00000000-0000-4000-8000-000000000000" } });
+        site.step("DELETE", &list, wrong).await;
+        site.step("DELETE", &format!("{MAPS}?labelSelector=a%20b"), Value::Null)
+            .await;
+        site.step("DELETE", &format!("{MAPS}?labelSelector=absent"), Value::Null)
+            .await;
     });
 }
 
@@ -178,6 +271,20 @@ fn options_in_yaml_and_with_unknown_fields() {
         for body in ["{", "5", "{\"preconditions\":5}", "{\"gracePeriodSeconds\":\"5\"}"] {
             let answer = site.quietly("DELETE", &format!("{MAPS}/b"), &[], body.into()).await;
             site.note(&format!("{body}: {} {}", answer.code, answer.body["reason"]));
+        }
+    });
+}
+
+#[test]
+fn a_revision_is_a_precondition_of_a_deletion() {
+    contract!(async |site: &Site| {
+        let old = site.config_map("a", "1").await.revision();
+        let path = format!("{MAPS}/a");
+        let new = site.merge(&path, json!({ "data": { "k": "2" } })).await.revision();
+        for (what, revision) in [("old", &old), ("new", &new), ("again", &new)] {
+            let options = json!({ "preconditions": { "resourceVersion": revision } });
+            let answer = site.quietly("DELETE", &path, &[], options).await;
+            site.note(&format!("{what}: {} {}", answer.code, answer.body["reason"]));
         }
     });
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::site::Site;
-use super::{DEPLOYMENTS, PODS, contract, patched, workload};
+use super::{DEPLOYMENTS, contract, patched, workload};
 
 const STRATEGIC: &str = "strategic-merge-patch";
 const POD: &str = "/spec/template/spec";
@@ -33,6 +33,23 @@ async fn template(site: &Site, patches: &[(Value, &str)]) {
         let path = format!("{DEPLOYMENTS}/a?dryRun=All");
         patched(site, &path, STRATEGIC, patch, &format!("{POD}{part}")).await;
     }
+}
+
+#[test]
+fn a_map_is_replaced_or_removed() {
+    contract!(async |site: &Site| {
+        let patches = [
+            (json!({ "nodeSelector": { "c": "3" } }), "/nodeSelector"),
+            (
+                json!({ "nodeSelector": { "$patch": "replace", "c": "3" } }),
+                "/nodeSelector",
+            ),
+            (json!({ "nodeSelector": { "$patch": "delete" } }), "/nodeSelector"),
+            (json!({ "nodeSelector": { "a": null } }), "/nodeSelector"),
+            (json!({ "nodeSelector": null }), "/nodeSelector"),
+        ];
+        template(site, &patches).await;
+    });
 }
 
 #[test]

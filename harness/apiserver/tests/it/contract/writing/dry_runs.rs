@@ -70,6 +70,30 @@ fn of_a_deletion_with_options_in_the_body() {
 }
 
 #[test]
+fn of_a_graceful_deletion() {
+    contract!(async |site: &Site| {
+        let mut running = pod("a");
+        running["spec"]["nodeName"] = "n".into();
+        site.step("POST", PODS, running).await;
+        let path = format!("{PODS}/a");
+        for seconds in [json!(30), json!(5)] {
+            let options = json!({ "dryRun": ["All"], "gracePeriodSeconds": seconds });
+            let answer = site.quietly("DELETE", &path, &[], options).await;
+            let metadata = &answer.body["metadata"];
+            site.note(&format!(
+                "{seconds}: {} {} {}",
+                answer.code, answer.body["kind"], metadata["deletionGracePeriodSeconds"]
+            ));
+        }
+        let stored = site.quietly("GET", &path, &[], Value::Null).await;
+        site.note(&format!(
+            "{} {}",
+            stored.code, stored.body["metadata"]["deletionTimestamp"]
+        ));
+    });
+}
+
+#[test]
 fn of_a_binding_and_an_eviction() {
     contract!(async |site: &Site| {
         site.step("POST", PODS, pod("a")).await;
@@ -140,6 +164,63 @@ fn of_generated_names_and_allocated_values() {
             .await;
         site.note(&format!("{} {}", answer.code, answer.body["spec"]["type"]));
         site.step("GET", &format!("{services}/a"), Value::Null).await;
+    });
+}
+
+#[test]
+fn of_custom_resources() {
+    contract!(async |site: &Site| {
+        site.define(version(
+            json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
+        ))
+        .await;
+        let widget = |value: u32| json!({ "apiVersion": "{group}/v1", "kind": "Widget", "metadata": { "name": "a" }, "spec": value });
+        site.post(&format!("{WIDGETS}?dryRun=All"), widget(1)).await;
+        site.step("GET", &format!("{WIDGETS}/a"), Value::Null).await;
+        site.step("POST", WIDGETS, widget(1)).await;
+        site.merge(&format!("{WIDGETS}/a?dryRun=All"), json!({ "spec": 2 }))
+            .await;
+        site.delete(&format!("{WIDGETS}/a?dryRun=All"), Value::Null).await;
+        site.get(&format!("{WIDGETS}/a")).await;
+    });
+}
+
+#[test]
+fn of_a_definition() {
+    contract!(async |site: &Site| {
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let definition = super::super::site::widgets(json!({ "versions": [version(json!({ "type": "object" }))] }));
+        let answer = site
+            .quietly("POST", &format!("{definitions}?dryRun=All"), &[], definition)
+            .await;
+        site.note(&format!("{} {}", answer.code, answer.body["spec"]["names"]["kind"]));
+        site.step("GET", &format!("{definitions}/widgets.{{group}}"), Value::Null)
+            .await;
+        site.step("GET", WIDGETS, Value::Null).await;
+    });
+}
+
+#[test]
+fn of_a_namespace() {
+    contract!(async |site: &Site| {
+        site.config_map("a", "1").await;
+        let answer = site
+            .quietly("DELETE", "/api/v1/namespaces/{ns}?dryRun=All", &[], Value::Null)
+            .await;
+        site.note(&format!(
+            "{} {} {}",
+            answer.code, answer.body["kind"], answer.body["status"]
+        ));
+        site.get("/api/v1/namespaces/{ns}").await;
+        site.step("GET", &format!("{MAPS}/a"), Value::Null).await;
+        let other = json!({ "metadata": { "name": "{ns}-b" } });
+        site.step("POST", "/api/v1/namespaces?dryRun=All", other).await;
+        site.step(
+            "POST",
+            "/api/v1/namespaces/{ns}-b/configmaps",
+            json!({ "metadata": { "name": "a" } }),
+        )
+        .await;
     });
 }
 

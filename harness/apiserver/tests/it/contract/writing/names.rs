@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::site::{Site, with};
-use super::{MAPS, PODS, contract, deployment, pod, workload};
+use super::super::site::Site;
+use super::{MAPS, PODS, contract, deployment, pod};
 
 const ODD: [&str; 8] = ["a.b", "A", "a_b", "1a", "-a", "a:b", "a-", "a..b"];
 
@@ -64,6 +64,59 @@ fn of_workloads() {
         let mut set = deployment("");
         set["spec"]["serviceName"] = "s".into();
         accepted(site, &format!("{apps}/statefulsets"), set, &names).await;
+    });
+}
+
+#[test]
+fn of_roles_and_bindings() {
+    contract!(async |site: &Site| {
+        let names = ["a.b", "A", "a:b", "a_b", "a b", "a%b", "."];
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        accepted(
+            site,
+            &format!("{rbac}/namespaces/{{ns}}/roles"),
+            json!({ "metadata": {} }),
+            &names,
+        )
+        .await;
+        accepted(site, &format!("{rbac}/clusterroles"), json!({ "metadata": {} }), &names).await;
+        let reference = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view" });
+        let binding = json!({ "metadata": {}, "roleRef": reference });
+        accepted(site, &format!("{rbac}/namespaces/{{ns}}/rolebindings"), binding, &names).await;
+    });
+}
+
+#[test]
+fn of_other_namespaced_kinds() {
+    contract!(async |site: &Site| {
+        let names = ["a.b", "A", "a:b", "1a"];
+        let core = "/api/v1/namespaces/{ns}";
+        for plural in [
+            "secrets",
+            "serviceaccounts",
+            "configmaps",
+            "endpoints",
+            "limitranges",
+            "resourcequotas",
+        ] {
+            accepted(site, &format!("{core}/{plural}"), json!({ "metadata": {} }), &names).await;
+        }
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases";
+        accepted(site, leases, json!({ "metadata": {} }), &names).await;
+    });
+}
+
+#[test]
+fn annotations_have_a_total_size() {
+    contract!(async |site: &Site| {
+        for size in [256 * 1024 - 1, 256 * 1024] {
+            let map = json!({ "metadata": { "name": "a", "annotations": { "a": "x".repeat(size) } } });
+            let answer = site.quietly("POST", &format!("{MAPS}?dryRun=All"), &[], map).await;
+            site.note(&format!("{size}: {} {}", answer.code, answer.body["message"]));
+        }
+        let data = json!({ "metadata": { "name": "a" }, "data": { "k": "x".repeat(1024 * 1024 + 1) } });
+        let answer = site.quietly("POST", &format!("{MAPS}?dryRun=All"), &[], data).await;
+        site.note(&format!("data: {} {}", answer.code, answer.body["message"]));
     });
 }
 

@@ -19,6 +19,39 @@ async fn part(site: &Site, what: &str, path: &str, object: Value, pointer: &str)
 }
 
 #[test]
+fn quantities_have_one_form() {
+    contract!(async |site: &Site| {
+        for text in [
+            "0.5", "1000m", "1500m", "1e3", "1.5", "0.1", "100u", "2k", "1024", "1e-3", "12e6", "0", "00.50", ".5",
+            "1n", "0.0001",
+        ] {
+            let mut object = pod("a");
+            object["spec"]["containers"][0]["resources"] = json!({ "limits": { "cpu": text } });
+            part(site, text, PODS, object, "/spec/containers/0/resources/limits/cpu").await;
+        }
+        for text in [
+            "1024Ki",
+            "1000Ki",
+            "1.5Gi",
+            "0.5Mi",
+            "1536Mi",
+            "1M",
+            "1000M",
+            "128974848",
+            "129e6",
+            "1Ei",
+            "1G5",
+            "1 Gi",
+            "",
+        ] {
+            let mut object = pod("a");
+            object["spec"]["containers"][0]["resources"] = json!({ "limits": { "memory": text } });
+            part(site, text, PODS, object, "/spec/containers/0/resources/limits/memory").await;
+        }
+    });
+}
+
+#[test]
 fn quantities_can_be_numbers() {
     contract!(async |site: &Site| {
         for value in [
@@ -95,6 +128,49 @@ fn times_have_one_form() {
                 kept.collect::<Vec<_>>(),
                 answer.body["reason"]
             ));
+        }
+    });
+}
+
+#[test]
+fn numbers_or_texts() {
+    contract!(async |site: &Site| {
+        let services = "/api/v1/namespaces/{ns}/services";
+        for value in [
+            json!(80),
+            json!("80"),
+            json!("web"),
+            json!(0),
+            json!(""),
+            json!(80.0),
+            json!(65536),
+            json!("Web"),
+            json!(true),
+            Value::Null,
+        ] {
+            let service =
+                json!({ "metadata": { "name": "a" }, "spec": { "ports": [{ "port": 80, "targetPort": value }] } });
+            part(site, &value.to_string(), services, service, "/spec/ports/0/targetPort").await;
+        }
+        for value in [
+            json!(1),
+            json!("50%"),
+            json!("150%"),
+            json!("1"),
+            json!(-1),
+            json!("-1%"),
+            json!("x"),
+        ] {
+            let mut object = deployment("a");
+            object["spec"]["strategy"] = json!({ "rollingUpdate": { "maxSurge": value } });
+            part(
+                site,
+                &value.to_string(),
+                DEPLOYMENTS,
+                object,
+                "/spec/strategy/rollingUpdate/maxSurge",
+            )
+            .await;
         }
     });
 }
