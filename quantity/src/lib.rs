@@ -55,6 +55,31 @@ impl Quantity {
         self.nanos.cmp(&other.nanos)
     }
 
+    /// The sum, with the suffixes of the first unless that is zero.
+    pub fn plus(&self, other: &Self) -> Self {
+        let format = if self.nanos == 0 { other.format } else { self.format };
+        Self {
+            nanos: self.nanos.saturating_add(other.nanos).min(MAX),
+            format,
+        }
+    }
+
+    /// The difference, with the suffixes of the first.
+    pub fn minus(&self, other: &Self) -> Self {
+        Self {
+            nanos: self.nanos.saturating_sub(other.nanos),
+            ..*self
+        }
+    }
+
+    /// A whole number in decimal notation.
+    pub fn whole(number: i64) -> Self {
+        Self {
+            nanos: i128::from(number).saturating_mul(NANO).min(MAX),
+            format: Format::Decimal,
+        }
+    }
+
     /// Rounds up to thousandths, as upstream does for resource amounts.
     pub fn rounded_to_milli(self) -> Self {
         Self {
@@ -213,6 +238,16 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case("1Gi", "1G", "2073741824")]
+    #[case("512Mi", "512Mi", "1Gi")]
+    #[case("0", "1Ki", "1Ki")]
+    #[case("600m", "0.4", "1")]
+    fn a_sum_has_the_suffixes_of_the_first(#[case] one: &str, #[case] other: &str, #[case] expected: &str) {
+        let [one, other]: [Quantity; 2] = [one, other].map(|text| text.parse().unwrap());
+        assert_eq!(one.plus(&other).to_string(), expected);
+    }
 
     #[rstest]
     #[case("1024Mi", "1Gi")]

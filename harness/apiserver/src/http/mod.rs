@@ -214,10 +214,15 @@ impl Inner {
     fn arrival(&self, identity: Option<&Identity>, parts: Parts) -> Arrival {
         let path = parts.uri.path();
         let segments = path::segments(path);
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let mut segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let mut query = Query::parse(parts.uri.query().unwrap_or_default());
+        let mut watch = query.flag("watch");
+        if let Some((list, name)) = path::watched_list(&segments).filter(|_| parts.method == Method::GET) {
+            segments = list;
+            watch = true;
+            query.select_name(name);
+        }
         let route = Route::of(&segments);
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let watch = query.flag("watch");
         // An invalid selector requires no name; the registry rejects it.
         let terms = query.get("fieldSelector").map(field_selector::parse);
         let terms = terms.and_then(Result::ok).unwrap_or_default();
@@ -397,6 +402,13 @@ fn presentation(arrival: &Arrival, offer: Offer) -> Result<Presentation, ApiErro
     let include = match arrival.query.get("includeObject") {
         Some("None") => Include::None,
         Some("Object") => Include::Object,
+        Some(other) if other != "Metadata" && matches!(form, Form::Table(_)) => {
+            let why = format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', \
+                 'Object', 'None', or empty"
+            );
+            return Err(ApiError::bad_request(why));
+        }
         _ => Include::Metadata,
     };
     Ok(Presentation {

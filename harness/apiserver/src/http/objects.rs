@@ -20,13 +20,14 @@ use crate::authorization::{Action, ResourceAction};
 use crate::faults::OpenWatch;
 use crate::kinds;
 use crate::registry::{
-    DeleteOptions, Entry, ListOptions, ListRevision, Part, PatchKind, Payload, Registry, WriteOptions, Written,
-    let_perform,
+    DeleteOptions, Entry, FieldValidation, ListOptions, ListRevision, Part, PatchKind, Payload, Registry, WriteOptions,
+    Written, let_perform,
 };
 use crate::resource::{Endpoint, Subresource};
 use crate::reviewer::{Operation, Subject};
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
+use crate::types;
 use crate::types::time::after;
 
 /// The media type of server-side apply.
@@ -197,7 +198,7 @@ async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -
     let registry = &exchange.server.registry;
     match verb {
         "get" => {
-            if let Some(revision) = exchange.query.get("resourceVersion").and_then(|text| text.parse().ok()) {
+            if let Some(revision) = exchange.query.least_revision()? {
                 wait_for(exchange, revision).await?;
             }
             let object = match exchange.stale {
@@ -392,8 +393,12 @@ fn change(
         })?
     } else if verb == "patch" {
         let kind = PatchKind::of(media_type(exchange.headers), &entry.resource)?;
-        let options = write_options(WriteVerb::Patch)?;
-        registry.patch(entry, key, part, kind, &patch_body(exchange)?, &options)?
+        let mut options = write_options(WriteVerb::Patch)?;
+        let body = patch_body(exchange)?;
+        if kind != PatchKind::Json && options.field_validation != FieldValidation::Ignore {
+            options.duplicates = types::duplicate_fields(&body);
+        }
+        registry.patch(entry, key, part, kind, &body, &options)?
     } else {
         let mut options = write_options(WriteVerb::Update)?;
         let body = decode(
@@ -435,12 +440,12 @@ fn patch_body(exchange: &Exchange<'_>) -> Result<Bytes, ApiError> {
 }
 
 fn delete_options(exchange: &Exchange<'_>, entry: &Entry) -> Result<DeleteOptions, ApiError> {
+    // As upstream, a body replaces the parameters.
     let options = if exchange.body.is_empty() {
-        DeleteOptions::default()
+        exchange.query.delete()?
     } else {
         DeleteOptions::from_value(&decode(exchange.headers, exchange.body, false, None)?)?
     };
-    let options = exchange.query.delete(options)?;
     Ok(review::delete_options(exchange, entry, options))
 }
 

@@ -54,6 +54,22 @@ pub(super) fn segments(path: &str) -> Vec<String> {
         .collect()
 }
 
+/// An old path of a watch, `/api/v1/watch/namespaces/x/pods/p`: the path of the list, and the name of the only object.
+pub(super) fn watched_list<'a>(segments: &[&'a str]) -> Option<(Vec<&'a str>, Option<&'a str>)> {
+    let (prefix, rest) = match segments {
+        ["api", _, "watch", rest @ ..] => (segments.get(..2)?, rest),
+        ["apis", _, _, "watch", rest @ ..] => (segments.get(..3)?, rest),
+        _ => return None,
+    };
+    let (list, name) = match rest {
+        ["namespaces", _, _] | [_] => (rest, None),
+        ["namespaces", _, _, name] => (rest.get(..3)?, Some(*name)),
+        [_, name] => (rest.get(..1)?, Some(*name)),
+        _ => return None,
+    };
+    Some((prefix.iter().chain(list).copied().collect(), name))
+}
+
 impl Route {
     pub(super) fn of(segments: &[&str]) -> Self {
         match segments {
@@ -155,6 +171,21 @@ mod tests {
     #[case("/api/v1/nodes/a%2Fb", ["", "v1", "", "nodes", "a/b", ""])]
     fn a_path_addresses_a_resource(#[case] path: &str, #[case] expected: [&str; 6]) {
         assert_eq!(parse(path), target(expected));
+    }
+
+    #[rstest]
+    #[case("/api/v1/watch/pods", Some(("/api/v1/pods", None)))]
+    #[case("/api/v1/watch/nodes/n", Some(("/api/v1/nodes", Some("n"))))]
+    #[case("/api/v1/watch/namespaces/x", Some(("/api/v1/namespaces", Some("x"))))]
+    #[case("/apis/apps/v1/watch/namespaces/x/deployments", Some(("/apis/apps/v1/namespaces/x/deployments", None)))]
+    #[case("/api/v1/watch/namespaces/x/pods/p", Some(("/api/v1/namespaces/x/pods", Some("p"))))]
+    #[case("/api/v1/pods", None)]
+    #[case("/api/v1/watch", None)]
+    fn old_paths_of_watches_name_a_list(#[case] path: &str, #[case] expected: Option<(&str, Option<&str>)>) {
+        let segments = segments(path);
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let found = watched_list(&segments).map(|(list, name)| (format!("/{}", list.join("/")), name));
+        assert_eq!(found, expected.map(|(list, name)| (list.to_owned(), name)));
     }
 
     #[rstest]

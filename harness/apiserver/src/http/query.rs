@@ -23,6 +23,15 @@ impl Query {
         Self(pairs.collect())
     }
 
+    /// Selects only the object of that name, in addition to the given selector.
+    pub(super) fn select_name(&mut self, name: Option<&str>) {
+        let Some(name) = name else { return };
+        let given = self.get("fieldSelector").map(|given| format!("{given},"));
+        let selector = format!("{}metadata.name={name}", given.unwrap_or_default());
+        self.0.retain(|(key, _)| key != "fieldSelector");
+        self.0.push(("fieldSelector".to_owned(), selector));
+    }
+
     /// The first value; `None` if the parameter is absent or empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let pair = self.0.iter().find(|(key, _)| key == name);
@@ -55,6 +64,15 @@ impl Query {
             let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
             FieldError::invalid("resourceVersion", text, detail)
         })
+    }
+
+    /// The revision of a read of one object, and of the start of a watch.
+    ///
+    /// # Errors
+    /// 500 if it is no number, as upstream.
+    pub(super) fn least_revision(&self) -> Result<Option<u64>, ApiError> {
+        self.revision()
+            .map_err(|error| ApiError::new(500, "", error.to_string()))
     }
 
     fn selectors(&self, entry: &Entry) -> Result<(LabelSelector, FieldSelector), ApiError> {
@@ -165,10 +183,7 @@ impl Query {
     /// As [`Query::list`].
     pub(super) fn watch(&self, entry: &Entry) -> Result<WatchOptions, ApiError> {
         let (labels, fields) = self.selectors(entry)?;
-        // Upstream reports this as an internal error.
-        let revision = self
-            .revision()
-            .map_err(|error| ApiError::new(500, "", error.to_string()))?;
+        let revision = self.least_revision()?;
         let initial_events = self.get("sendInitialEvents").map(|_| self.flag("sendInitialEvents"));
         let matching = self.get("resourceVersionMatch");
         let error = match (initial_events, matching) {
@@ -248,25 +263,24 @@ impl Query {
         })
     }
 
-    /// Adds the query parameters to options from a body.
+    /// The options of a deletion without a body.
     ///
     /// # Errors
     /// 400 and 422 for invalid or contradicting values.
-    pub(super) fn delete(&self, mut options: DeleteOptions) -> Result<DeleteOptions, ApiError> {
-        let dry_run = self.dry_run();
-        options.dry_run |= dry_run.map_err(|error| ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &[error]))?;
+    pub(super) fn delete(&self) -> Result<DeleteOptions, ApiError> {
+        let invalid = |error| ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &[error]);
+        let mut options = DeleteOptions {
+            dry_run: self.dry_run().map_err(invalid)?,
+            ..DeleteOptions::default()
+        };
         if let Some(text) = self.get("gracePeriodSeconds") {
-            let seconds = text.parse().map_err(|_| {
-                ApiError::bad_request(format!(
-                    "the query parameter gracePeriodSeconds is not a number: {text:?}"
-                ))
-            })?;
-            options.grace_period_seconds = options.grace_period_seconds.or(Some(seconds));
+            let seconds = text
+                .parse()
+                .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?;
+            options.grace_period_seconds = Some(seconds);
         }
-        if options.propagation.is_none() {
-            let orphan = self.get("orphanDependents").map(|_| self.flag("orphanDependents"));
-            options.set_propagation(self.get("propagationPolicy"), orphan)?;
-        }
+        let orphan = self.get("orphanDependents").map(|_| self.flag("orphanDependents"));
+        options.set_propagation(self.get("propagationPolicy"), orphan)?;
         Ok(options)
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::builder::ResourceBuilder;
 use super::fields::{default, default_within, immutable, items, not_negative, one_of, same, text};
 use super::pods::{defaults, spec};
-use super::{claims, syntax};
+use super::{claims, syntax, workload_status};
 use crate::resource::{Generation, Printer, Resource};
 use crate::selector::{LabelSelector, text_of};
 use crate::status::FieldError;
@@ -182,6 +182,7 @@ fn validate_deployment(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         validate_rolling_update(&mut errors, new, "strategy");
     }
     validate_deadline(&mut errors, new);
+    workload_status::validate_deployment(&mut errors, new);
     errors
 }
 
@@ -208,12 +209,14 @@ fn validate_deadline(errors: &mut Vec<FieldError>, new: &Value) {
 fn validate_replica_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_workload(&mut errors, new, old, "replicaset");
+    workload_status::validate_replica_set(&mut errors, new);
     errors
 }
 
 fn validate_daemon_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_workload(&mut errors, new, old, "daemonset");
+    workload_status::validate_daemon_set(&mut errors, new);
     match text(new, "/spec/updateStrategy/type") {
         "OnDelete" => {}
         "RollingUpdate" => validate_daemon_update(&mut errors, new),
@@ -259,6 +262,7 @@ fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     validate_workload(&mut errors, &with_volumes_of_claims(new), None, "statefulset");
     validate_claim_templates(&mut errors, new);
     validate_set_policies(&mut errors, new);
+    workload_status::validate_stateful_set(&mut errors, new);
     let Some(old) = old else { return errors };
     let fixed = |set: &Value| {
         let mut spec = set.get("spec").cloned().unwrap_or_default();
@@ -390,7 +394,12 @@ fn validate_workload(errors: &mut Vec<FieldError>, new: &Value, old: Option<&Val
     if let Some(template) = new.pointer(TEMPLATE) {
         spec::validate(errors, template, "spec.template.spec");
         if template.get("activeDeadlineSeconds").is_some_and(Value::is_number) {
-            let why = "activeDeadlineSeconds in ReplicaSet is not Supported";
+            let kind = match word {
+                "daemonset" => "DaemonSet",
+                "statefulset" => "StatefulSet",
+                _ => "ReplicaSet",
+            };
+            let why = format!("activeDeadlineSeconds in {kind} is not Supported");
             errors.push(FieldError::forbidden("spec.template.spec.activeDeadlineSeconds", why));
         }
         let policy = text(template, "/restartPolicy");
@@ -426,7 +435,12 @@ fn amounts_of_update<'a>(errors: &mut Vec<FieldError>, new: &'a Value, strategy:
     ["maxUnavailable", "maxSurge"].map(|field| {
         let value = new.pointer(&format!("/spec/{strategy}/rollingUpdate/{field}"));
         if let Some(value) = value {
-            syntax::amount_or_percent(errors, &format!("spec.{strategy}.rollingUpdate.{field}"), value);
+            let path = format!("spec.{strategy}.rollingUpdate.{field}");
+            // A deployment can add more pods than it has.
+            match (strategy, field) {
+                ("strategy", "maxSurge") => syntax::amount_or_any_percent(errors, &path, value),
+                _ => syntax::amount_or_percent(errors, &path, value),
+            }
         }
         value
     })

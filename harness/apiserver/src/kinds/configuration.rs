@@ -134,7 +134,7 @@ fn validate_config_map(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         length.raise(decoded_length(&mut errors, &path, value));
     }
     if length > DATA_LIMIT {
-        errors.push(too_long(""));
+        errors.push(too_long("[]"));
     }
     if let Some(old) = old {
         validate_immutable_flag(&mut errors, new, old, &["data", "binaryData"]);
@@ -212,6 +212,6 @@ mod tests {
         let full = json!({ "data": { "a": "x".repeat(DATA_LIMIT) } });
         assert_eq!(validate_config_map(&full, None), []);
         let over = json!({ "data": { "a": "x".repeat(DATA_LIMIT), "b": "x" } });
-        assert_eq!(validate_config_map(&over, None), [too_long("")]);
+        assert_eq!(validate_config_map(&over, None), [too_long("[]")]);
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn items_mut<'a>(value: &'a mut Value, pointer: &str) -> &'a mut [Val
 }
 
 /// The members of an object; none if absent.
-pub(super) fn members<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+pub(super) fn members<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
     let members = value.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
     members.map(|(name, value)| (name.as_str(), value))
 }

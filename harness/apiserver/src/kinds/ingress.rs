@@ -40,7 +40,7 @@ fn prepare_ingress(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-fn validate_ingress(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate_ingress(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let rules = items(new, "/spec/rules");
     let fallback = new
@@ -72,6 +72,16 @@ fn validate_ingress(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
             let path = format!("spec.tls[{index}].hosts[{number}]");
             validate_host(&mut errors, host.as_str().unwrap_or_default(), &path, false);
         }
+        let secret = text(tls, "/secretName");
+        if !secret.is_empty() {
+            syntax::dns_subdomain(&mut errors, &format!("spec.tls[{index}].secretName"), secret);
+        }
+    }
+    let annotated = text(new, "/metadata/annotations/kubernetes.io~1ingress.class");
+    if old.is_none() && !annotated.is_empty() && !class.is_empty() && annotated != class {
+        let why = "must match `ingressClassName` when both are specified";
+        let path = "annotations.kubernetes.io/ingress.class";
+        errors.push(FieldError::invalid(path, annotated, why));
     }
     errors
 }

@@ -102,13 +102,7 @@ fn mirror_pod_ranges(node: &mut Value) {
 fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_taints(&mut errors, items(new, "/spec/taints"));
-    for (index, range) in items(new, "/spec/podCIDRs").iter().enumerate() {
-        let text = range.as_str().unwrap_or_default();
-        if syntax::Range::parse(text).is_none() {
-            let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            errors.push(FieldError::invalid(format!("spec.podCIDRs[{index}]"), text, why));
-        }
-    }
+    validate_ranges(&mut errors, items(new, "/spec/podCIDRs"));
     let addresses = items(new, "/status/addresses");
     for (index, address) in addresses.iter().enumerate() {
         if addresses.iter().take(index).any(|earlier| earlier == address) {
@@ -133,6 +127,27 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         validate_update(&mut errors, new, old);
     }
     errors
+}
+
+/// The ranges of a node's pods: one of each family.
+fn validate_ranges(errors: &mut Vec<FieldError>, ranges: &[Value]) {
+    for (index, range) in ranges.iter().enumerate() {
+        let text = range.as_str().unwrap_or_default();
+        if syntax::Range::parse(text).is_none() {
+            let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            errors.push(FieldError::invalid(format!("spec.podCIDRs[{index}]"), text, why));
+        }
+    }
+    let of_ipv6 = |range: &Value| range.as_str().is_some_and(|text| text.contains(':'));
+    let is_valid = match ranges {
+        [] | [_] => true,
+        [one, other] => of_ipv6(one) != of_ipv6(other),
+        _ => false,
+    };
+    if !is_valid {
+        let why = "may specify no more than one CIDR for each IP family";
+        errors.push(FieldError::invalid("spec.podCIDRs", ranges.to_vec(), why));
+    }
 }
 
 fn validate_taints(errors: &mut Vec<FieldError>, taints: &[Value]) {

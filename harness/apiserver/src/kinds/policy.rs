@@ -51,6 +51,9 @@ fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
             syntax::amount_or_percent(&mut errors, &format!("spec.{name}"), value);
         }
     }
+    if let Some(selector) = field("selector") {
+        syntax::label_selector(&mut errors, selector, "spec.selector");
+    }
     let policy = "/spec/unhealthyPodEvictionPolicy";
     one_of(
         &mut errors,

@@ -177,7 +177,7 @@ fn validate_attachment(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-fn validate_csi_node(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate_csi_node(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let drivers = items(new, "/spec/drivers");
     for (index, driver) in drivers.iter().enumerate() {
@@ -190,6 +190,16 @@ fn validate_csi_node(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
         }
         if drivers.iter().take(index).any(|earlier| text(earlier, "/name") == name) {
             errors.push(FieldError::duplicate(format!("spec.drivers[{index}].name"), name));
+        }
+        let before = old.map(|old| items(old, "/spec/drivers")).unwrap_or_default();
+        let fixed = |driver: &Value| ["nodeID", "topologyKeys"].map(|field| driver.get(field).cloned());
+        let differs = |earlier: &Value| text(earlier, "/name") == name && fixed(earlier) != fixed(driver);
+        if before.iter().any(differs) {
+            errors.push(FieldError::invalid(
+                "spec.drivers",
+                driver.clone(),
+                "field is immutable",
+            ));
         }
     }
     errors

@@ -320,6 +320,15 @@ pub(super) fn label_key(errors: &mut Vec<FieldError>, path: &str, key: &str) {
 
 /// A number of at least 0, or a percentage from 0 to 100.
 pub(super) fn amount_or_percent(errors: &mut Vec<FieldError>, path: &str, value: &serde_json::Value) {
+    amount_or_percent_up_to(100, errors, path, value);
+}
+
+/// A number of at least 0, or a percentage.
+pub(super) fn amount_or_any_percent(errors: &mut Vec<FieldError>, path: &str, value: &serde_json::Value) {
+    amount_or_percent_up_to(u32::MAX, errors, path, value);
+}
+
+fn amount_or_percent_up_to(most: u32, errors: &mut Vec<FieldError>, path: &str, value: &serde_json::Value) {
     match value {
         serde_json::Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => {
             errors.push(FieldError::invalid(
@@ -330,7 +339,7 @@ pub(super) fn amount_or_percent(errors: &mut Vec<FieldError>, path: &str, value:
         }
         serde_json::Value::String(text) => match text.strip_suffix('%').and_then(|digits| digits.parse::<u32>().ok()) {
             None => errors.push(FieldError::invalid(path, text.as_str(), PERCENT)),
-            Some(percent) if percent > 100 => {
+            Some(percent) if percent > most => {
                 errors.push(FieldError::invalid(
                     path,
                     text.as_str(),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::builder::ResourceBuilder;
-use super::fields::{default, immutable, members, one_of, same, text};
+use super::fields::{default, members, one_of, same, text};
 use super::pods::sources;
 use super::{claims, syntax};
 use crate::resource::Resource;
@@ -127,9 +127,19 @@ fn validate_volume(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
             let why = "spec.persistentvolumesource is immutable after creation";
             errors.push(FieldError::forbidden("spec.persistentvolumesource", why));
         }
-        immutable(&mut errors, new, old, "/spec/volumeMode");
-        if !same(old.pointer("/spec/nodeAffinity"), None) {
-            immutable(&mut errors, new, old, "/spec/nodeAffinity");
+        // Upstream's errors do not name the spec.
+        for (field, why) in [
+            ("volumeMode", "field is immutable"),
+            (
+                "nodeAffinity",
+                "field is immutable, except for updating from beta label to GA",
+            ),
+        ] {
+            let of = |volume: &Value| volume.pointer(&format!("/spec/{field}")).cloned();
+            let is_set_once = field == "nodeAffinity" && same(of(old).as_ref(), None);
+            if !is_set_once && !same(of(new).as_ref(), of(old).as_ref()) {
+                errors.push(FieldError::invalid(field, of(new).unwrap_or_default(), why));
+            }
         }
     }
     errors

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::request;
 use crate::cel::{self, Environment, Expression, Lazy, Type};
 
 /// The functions of the authorizer, which expressions of other places do not have, and the types of their results.
@@ -100,13 +101,16 @@ impl Variables {
     fn parse_any(&self, text: &str, scope: Scope) -> Result<(Parsed, Known), String> {
         let compilation = |why: String| format!("compilation failed: {why}");
         let expression = cel::parse(text).map_err(|error| compilation(error.to_string()))?;
-        let mut names = vec!["object", "oldObject", "request"];
+        let mut names = vec!["object", "oldObject"];
         names.extend(scope.authorizer.then_some("authorizer"));
         names.extend(scope.params.then_some("params"));
         names.extend(scope.namespace.then_some("namespaceObject"));
         let given = names.into_iter().map(|name| (name.to_owned(), Type::Dynamic));
-        let own = ("variables".to_owned(), Type::Object(Arc::clone(&self.types)));
-        let estimate = Environment::new(text, given.chain([own]).collect())
+        let typed = [
+            ("variables".to_owned(), Type::Object(Arc::clone(&self.types))),
+            ("request".to_owned(), request::type_of_request()),
+        ];
+        let estimate = Environment::new(text, given.chain(typed).collect())
             .with_functions(AUTHORIZER)
             .with_messages(if scope.messages { MESSAGES } else { &[] })
             .estimate(&expression)

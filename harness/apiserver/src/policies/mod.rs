@@ -5,6 +5,7 @@
 mod expressions;
 mod mutating;
 mod policy;
+mod request;
 mod rules;
 mod webhook;
 

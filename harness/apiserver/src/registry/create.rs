@@ -106,9 +106,11 @@ impl Registry {
                 return Err(ApiError::new(500, "", message));
             }
             attempts.raise(1);
+            let consumption = self.consume(entry, &value, None)?;
             match self.insert(entry, namespace, &mut value, options.dry_run) {
                 Ok(object) => {
                     if !options.dry_run {
+                        self.record_consumption(consumption)?;
                         self.created(entry, &object)?;
                     }
                     return Ok(Written {
@@ -146,6 +148,7 @@ impl Registry {
         }
         self.admit_account(entry, namespace, value)?;
         self.admit_references(entry, value)?;
+        self.admit_limits(entry, value)?;
         self.validate(entry, value, None, Vec::new())
     }
 

@@ -19,6 +19,8 @@ use crate::types::time::after;
 const DEFAULT_GRACE: i64 = 30;
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
+const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set \
+    propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 /// The effect of a deletion on an object.
 enum Plan {
@@ -50,6 +52,9 @@ impl Registry {
             )?;
             if let Some(mut written) = self.attempt_deletion(entry, (current, old), options)? {
                 written.warnings.extend(warnings);
+                if is_job(resource) && self.settings.garbage_collector && options.propagation.is_none() {
+                    written.warnings.push(JOB_WARNING.to_owned());
+                }
                 return Ok(written);
             }
         }
@@ -196,7 +201,8 @@ impl Registry {
 
     fn plan(&self, resource: &Resource, old: &Value, options: &DeleteOptions) -> Plan {
         let mut new = old.clone();
-        self.set_dependents_finalizers(&mut new, options.propagation);
+        let propagation = options.propagation.or_else(|| self.default_propagation(resource, old));
+        self.set_dependents_finalizers(&mut new, propagation);
         let grace = grace_period(resource, old, options);
         let deleting = old.pointer("/metadata/deletionTimestamp").and_then(Value::as_str);
         let pending = has_finalizers(resource, &new);
@@ -209,18 +215,21 @@ impl Registry {
             return Plan::Remove;
         }
         let now = self.clock.now();
-        let metadata = metadata::of_mut(&mut new);
         match deleting {
+            // Another propagation policy can replace the earlier one.
+            Some(_) if before == 0 && new != *old => return Plan::Keep(new),
             Some(deadline) => {
                 if grace >= before {
                     return Plan::Nothing;
                 }
+                let metadata = metadata::of_mut(&mut new);
                 let sooner = SignedDuration::from_secs(grace.saturating_sub(before));
                 let deadline = after(deadline.parse().unwrap_or(now), sooner);
                 metadata.insert("deletionTimestamp".to_owned(), time_text(deadline).into());
                 metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
             }
             None => {
+                let metadata = metadata::of_mut(&mut new);
                 let deadline = after(now, SignedDuration::from_secs(grace));
                 metadata.insert("deletionTimestamp".to_owned(), time_text(deadline).into());
                 metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
@@ -236,6 +245,15 @@ impl Registry {
         } else {
             Plan::Keep(new)
         }
+    }
+
+    /// The policy of a deletion without one: the dependents of jobs and replication controllers stay, for compatibility
+    /// with their first clients.
+    fn default_propagation(&self, resource: &Resource, old: &Value) -> Option<Propagation> {
+        let decided = metadata::texts(old.pointer("/metadata/finalizers"));
+        let decided = decided.iter().any(|finalizer| [FOREGROUND, ORPHAN].contains(finalizer));
+        let orphans = !decided && self.settings.garbage_collector && orphans_by_default(resource);
+        orphans.then_some(Propagation::Orphan)
     }
 
     /// Sets the finalizers for the garbage collector according to the propagation policy.
@@ -275,6 +293,14 @@ impl Registry {
         }
         Ok(())
     }
+}
+
+fn is_job(resource: &Resource) -> bool {
+    resource.group == "batch" && resource.plural == "jobs"
+}
+
+fn orphans_by_default(resource: &Resource) -> bool {
+    is_job(resource) || (resource.group.is_empty() && resource.plural == "replicationcontrollers")
 }
 
 fn removal(resource: &Resource, last: Arc<Object>) -> Written {

@@ -297,12 +297,13 @@ fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) 
             Some(_) => {}
         }
     } else if resource.group == "rbac.authorization.k8s.io" || has_any_name(resource) {
-        if name == "." || name == ".." || name.contains(['/', '%']) {
-            errors.push(FieldError::invalid(
-                FIELD,
-                name,
-                "may not be '.' or '..' or contain '/' or '%'",
-            ));
+        if matches!(name, "." | "..") {
+            errors.push(FieldError::invalid(FIELD, name, format!("may not be '{name}'")));
+        }
+        for letter in ['/', '%'] {
+            if name.contains(letter) {
+                errors.push(FieldError::invalid(FIELD, name, format!("may not contain '{letter}'")));
+            }
         }
     } else if has_label_name(resource) {
         if name.len() > 63 {
@@ -373,6 +374,14 @@ fn validate_finalizers(
     errors: &mut Vec<FieldError>,
 ) {
     let finalizers = texts(metadata.get("finalizers"));
+    if ["orphan", "foregroundDeletion"]
+        .iter()
+        .all(|both| finalizers.contains(both))
+    {
+        let list = metadata.get("finalizers").cloned().unwrap_or_default();
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid("metadata.finalizers", list, why));
+    }
     for (index, finalizer) in finalizers.iter().enumerate() {
         if !is_qualified_name(finalizer) {
             errors.push(FieldError::invalid(

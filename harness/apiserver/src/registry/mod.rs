@@ -15,6 +15,7 @@ mod delete;
 mod eviction;
 mod expiry;
 mod fields;
+mod limits;
 mod list;
 mod metadata;
 mod namespaces;
@@ -23,6 +24,7 @@ mod owners;
 mod part;
 mod patch;
 mod pods;
+mod quotas;
 mod references;
 mod restore;
 mod review;
@@ -128,6 +130,8 @@ pub struct Registry {
     naming: ReentrantMutex<()>,
     /// Locked from the allocation of a service's address and ports until the service is stored.
     allocations: ReentrantMutex<()>,
+    /// Locked from the check of a namespace's quotas until their status is written.
+    consuming: Mutex<()>,
     clock: Clock,
     random: Arc<Mutex<Stream>>,
     settings: Settings,
@@ -157,6 +161,7 @@ impl Registry {
             definitions: Mutex::new(()),
             naming: ReentrantMutex::new(()),
             allocations: ReentrantMutex::new(()),
+            consuming: Mutex::new(()),
             clock,
             random,
             settings,

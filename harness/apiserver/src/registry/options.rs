@@ -122,6 +122,9 @@ impl DeleteOptions {
     /// 400 for wrong types, 422 for an unknown policy or contradicting policies.
     pub fn from_value(value: &Value) -> Result<Self, ApiError> {
         let mut options = Self::default();
+        if !value.is_object() {
+            return Err(ApiError::bad_request("DeleteOptions: the body is not an object"));
+        }
         let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
         if !matches!(kind, "" | "DeleteOptions") {
             let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
@@ -143,6 +146,9 @@ impl DeleteOptions {
         };
         options.set_propagation(policy, orphan)?;
         if let Some(preconditions) = present(value, "preconditions") {
+            if !preconditions.is_object() {
+                return Err(wrong("preconditions"));
+            }
             let text = |field: &str| preconditions.get(field).and_then(Value::as_str).map(str::to_owned);
             options.uid = text("uid");
             options.revision = text("resourceVersion");

@@ -1,5 +1,6 @@
-//! Defaults of a new object that depend on other objects: the priority of a pod from its class, and the default
-//! storage class of a claim. Acts as upstream's admission plugins Priority and DefaultStorageClass.
+//! Defaults of a new object that depend on other objects: the priority of a pod and what its runtime adds, from their
+//! classes, and the default storage class of a claim. Acts as upstream's admission plugins Priority, RuntimeClass and
+//! DefaultStorageClass.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Entry, Registry, metadata, tree};
-use crate::kinds::SYSTEM_PRIORITIES;
+use crate::kinds::{SYSTEM_PRIORITIES, apply_runtime};
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
 
@@ -18,10 +19,13 @@ impl Registry {
     /// Sets the defaults of a new object that depend on other objects.
     ///
     /// # Errors
-    /// 403 if a pod's class does not exist, or the pod has another priority than its class.
+    /// 403 if a pod's class does not exist, or the pod has another priority or overhead than its class.
     pub(super) fn admit_references(&self, entry: &Entry, object: &mut Value) -> Result<(), ApiError> {
         match (entry.resource.group.as_str(), entry.resource.plural.as_str()) {
-            ("", "pods") => self.admit_priority(entry, object),
+            ("", "pods") => {
+                self.admit_priority(entry, object)?;
+                self.admit_runtime(entry, object)
+            }
             ("", "persistentvolumeclaims") => self.admit_storage_class(object),
             _ => Ok(()),
         }
@@ -96,6 +100,21 @@ impl Registry {
         Ok(())
     }
 
+    fn admit_runtime(&self, entry: &Entry, pod: &mut Value) -> Result<(), ApiError> {
+        let named = pod.pointer("/spec/runtimeClassName").and_then(Value::as_str);
+        let refuse = |why: &str| ApiError::forbidden(&entry.resource, metadata::text(pod, "name"), why);
+        let class = match named {
+            None => None,
+            Some(name) => {
+                let class = self.one("runtimeclasses", name)?;
+                Some(class.ok_or_else(|| refuse(&format!("pod rejected: RuntimeClass {name:?} not found")))?)
+            }
+        };
+        let name = metadata::text(pod, "name").to_owned();
+        apply_runtime(class.as_ref(), pod)
+            .map_err(|mismatch| ApiError::forbidden(&entry.resource, &name, &mismatch.to_string()))
+    }
+
     /// A claim without a class gets the newest default class.
     fn admit_storage_class(&self, claim: &mut Value) -> Result<(), ApiError> {
         let has_class = claim.pointer("/spec/storageClassName").is_some_and(Value::is_string);
@@ -168,6 +187,7 @@ impl Registry {
     fn table_of(&self, plural: &str) -> String {
         let group = match plural {
             "priorityclasses" => "scheduling.k8s.io",
+            "runtimeclasses" => "node.k8s.io",
             "storageclasses" => "storage.k8s.io",
             _ => "",
         };

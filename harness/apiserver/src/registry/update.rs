@@ -123,7 +123,15 @@ impl Registry {
         if is_service {
             self.allocate(entry, &mut new, Some(old))?;
         }
-        self.replace(entry, current, new, options.dry_run, warnings)
+        let consumption = match part {
+            Part::Main | Part::Resize => self.consume(entry, &new, Some(old))?,
+            _ => None,
+        };
+        let attempt = self.replace(entry, current, new, options.dry_run, warnings)?;
+        if matches!(attempt, Attempt::Done(_)) && !options.dry_run {
+            self.record_consumption(consumption)?;
+        }
+        Ok(attempt)
     }
 
     /// The changed object, completed and checked.
@@ -167,6 +175,9 @@ impl Registry {
         }
         self.validate(&part.checks(entry), &new, Some(old), changed)?;
         self.admit_expansion(entry, &new, old)?;
+        if part == Part::Resize || (part == Part::Main && entry.resource.plural == "persistentvolumeclaims") {
+            self.check_limits(entry, &new, old)?;
+        }
         Ok(new)
     }
 

@@ -1,5 +1,6 @@
 //! HorizontalPodAutoscalers. The server stores them in the form of autoscaling/v2; a controller scales.
 
+mod behavior;
 mod conversion;
 mod metrics;
 
@@ -95,12 +96,18 @@ fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
             errors.push(FieldError::not_supported(path, kind, &METRICS));
         }
     }
+    behavior::validate(&mut errors, new);
     let of = |field: &str| {
         new.pointer(&format!("/spec/{field}"))
             .and_then(Value::as_i64)
             .unwrap_or_default()
     };
     let (least, most) = (of("minReplicas"), of("maxReplicas"));
+    let from_outside = |metric: &Value| matches!(text(metric, "/type"), "Object" | "External");
+    if least == 0 && !items(new, "/spec/metrics").iter().any(from_outside) {
+        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.push(FieldError::forbidden("spec.metrics", why));
+    }
     if least < 1 {
         errors.push(FieldError::invalid(
             "spec.minReplicas",

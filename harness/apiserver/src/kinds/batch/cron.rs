@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::kinds::fields::{default, is_set, not_negative, one_of, text};
+use crate::kinds::fields::{default, not_negative, one_of, text};
 use crate::kinds::pods::defaults;
 use crate::status::FieldError;
 
@@ -52,8 +52,18 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let zone = text(new, "/spec/timeZone");
     // A machine without a database of time zones knows none.
     let has_zones = jiff::tz::db().available().next().is_some();
-    if has_zones && is_set(new.pointer("/spec/timeZone")) && jiff::tz::TimeZone::get(zone).is_err() {
-        let why = format!("unknown time zone {zone}");
+    let refused = match zone {
+        "" if new.pointer("/spec/timeZone").is_some_and(Value::is_string) => {
+            Some("timeZone must be nil or non-empty string".to_owned())
+        }
+        "" => None,
+        _ if zone.eq_ignore_ascii_case("local") => {
+            Some("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones".to_owned())
+        }
+        _ if has_zones && jiff::tz::TimeZone::get(zone).is_err() => Some(format!("unknown time zone {zone}")),
+        _ => None,
+    };
+    if let Some(why) = refused {
         errors.push(FieldError::invalid("spec.timeZone", zone, why));
     }
     one_of(

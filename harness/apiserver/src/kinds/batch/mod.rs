@@ -1,6 +1,7 @@
 //! Jobs and CronJobs: resources and defaults.
 
 mod cron;
+mod policies;
 mod validate;
 
 use serde_json::Value;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::policies;
 use crate::kinds::fields::{immutable, is_set, members, object, one_of, same, text};
 use crate::kinds::pods::spec;
 use crate::kinds::syntax;
@@ -57,6 +58,7 @@ pub(super) fn validate_spec(errors: &mut Vec<FieldError>, job: &Value, path: &st
             errors.push(FieldError::invalid(format!("{path}.{field}"), value.clone(), why));
         }
     }
+    policies::validate(errors, job, path);
     let replacements: &[&str] = match is_set(job.get("podFailurePolicy")) {
         true => &["Failed"],
         false => &["Failed", "TerminatingOrFailed"],
@@ -71,6 +73,11 @@ pub(super) fn validate_spec(errors: &mut Vec<FieldError>, job: &Value, path: &st
         let path = format!("{path}.template.spec");
         spec::validate(errors, template, &path);
         match text(template, "/restartPolicy") {
+            "OnFailure" if is_set(job.get("podFailurePolicy")) => {
+                let why = "only \"Never\" is supported when podFailurePolicy is specified";
+                let path = format!("{path}.restartPolicy");
+                errors.push(FieldError::invalid(path, "OnFailure", why));
+            }
             "OnFailure" | "Never" => {}
             "Always" | "" => errors.push(FieldError::required(format!("{path}.restartPolicy"), POLICIES)),
             policy => {

@@ -87,8 +87,16 @@ fn probe(container: &mut Value, pointer: &str) {
         ("successThreshold", 1),
         ("timeoutSeconds", 1),
     ];
-    for (field, count) in counts {
-        default_within(container, pointer, field, count);
+    if let Some(probe) = container.pointer_mut(pointer).and_then(Value::as_object_mut) {
+        for (field, count) in counts {
+            // Zero is no value.
+            if probe
+                .get(field)
+                .is_none_or(|value| value.is_null() || *value == json!(0))
+            {
+                probe.insert(field.to_owned(), count.into());
+            }
+        }
     }
     http_action(container, &format!("{pointer}/httpGet"));
     if container.pointer(&format!("{pointer}/grpc/service")).is_none() {

@@ -2,10 +2,12 @@
 
 mod container;
 pub(super) mod defaults;
+mod host;
 mod images;
 mod parts;
 mod placement;
 mod quality;
+mod runtime;
 pub(super) mod sources;
 pub(super) mod spec;
 mod update;
@@ -13,6 +15,7 @@ mod update;
 use serde_json::{Value, json};
 
 pub(crate) use self::parts::{keep_only_resize, validate_ephemeral, validate_resize};
+pub(crate) use self::runtime::apply_runtime;
 
 use super::builder::ResourceBuilder;
 use super::fields::{default, items, object, text};
@@ -90,6 +93,14 @@ fn admit(pod: &mut Value) {
                 json!({ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300 });
             append(pod, "/spec", "tolerations", toleration);
         }
+    }
+}
+
+/// Sets the quality-of-service class anew, after a change of resources.
+pub(super) fn set_quality(pod: &mut Value) {
+    let class = quality::of(pod);
+    if let Some(status) = object(pod, "/status") {
+        status.insert("qosClass".to_owned(), class.into());
     }
 }
 

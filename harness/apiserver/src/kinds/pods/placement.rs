@@ -77,6 +77,10 @@ fn validate_term(errors: &mut Vec<FieldError>, term: &Value, path: &str) {
         let value = term.get(selector).unwrap_or(&Value::Null);
         syntax::label_selector(errors, value, &format!("{path}.{selector}"));
     }
+    for namespace in items(term, "/namespaces") {
+        let namespace = namespace.as_str().unwrap_or_default();
+        syntax::dns_label(errors, &format!("{path}.namespace"), namespace);
+    }
     let (key, path) = (text(term, "/topologyKey"), format!("{path}.topologyKey"));
     if key.is_empty() {
         errors.push(FieldError::required(path.as_str(), "can not be empty"));
@@ -108,16 +112,33 @@ fn validate_spread(errors: &mut Vec<FieldError>, constraint: &Value, path: &str)
             &actions,
         ));
     }
-    if let Some(domains) = constraint
-        .get("minDomains")
-        .and_then(Value::as_i64)
-        .filter(|domains| *domains <= 0)
-    {
-        let path = format!("{path}.minDomains");
-        errors.push(FieldError::invalid(path, domains, "must be greater than zero"));
+    validate_domains(errors, constraint, &format!("{path}.minDomains"));
+    for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+        let field = format!("/{policy}");
+        one_of(
+            errors,
+            constraint,
+            &field,
+            &format!("{path}.{policy}"),
+            &["Honor", "Ignore"],
+        );
     }
     let selector = constraint.get("labelSelector").unwrap_or(&Value::Null);
     syntax::label_selector(errors, selector, &format!("{path}.labelSelector"));
+}
+
+fn validate_domains(errors: &mut Vec<FieldError>, constraint: &Value, path: &str) {
+    let Some(domains) = constraint.get("minDomains").and_then(Value::as_i64) else {
+        return;
+    };
+    if domains <= 0 {
+        errors.push(FieldError::invalid(path, domains, "must be greater than zero"));
+    }
+    let action = text(constraint, "/whenUnsatisfiable");
+    if action != "DoNotSchedule" {
+        let why = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
+        errors.push(FieldError::invalid(path, domains, why));
+    }
 }
 
 pub(super) fn validate_toleration(errors: &mut Vec<FieldError>, toleration: &Value, path: &str) {

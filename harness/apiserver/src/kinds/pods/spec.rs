@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{container, placement, sources};
+use super::{container, host, placement, sources};
 use crate::kinds::fields::{items, members, one_of, text};
 use crate::kinds::syntax;
 use crate::status::FieldError;
@@ -26,6 +26,9 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, spec: &Value, pat
             }
             names.push(name);
             container::validate(errors, container, &path, &volumes, on_host);
+            if list == "initContainers" {
+                host::validate_init_container(errors, container, &path);
+            }
         }
     }
     container::validate_host_ports(errors, containers, &format!("{path}.containers"));
@@ -78,6 +81,7 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, spec: &Value, pat
     }
     placement::validate(errors, spec, path);
     validate_network(errors, spec, path);
+    host::validate(errors, spec, path);
 }
 
 /// Names and addresses of the pod and of others.
@@ -95,20 +99,6 @@ fn validate_network(errors: &mut Vec<FieldError>, spec: &Value, path: &str) {
             let name = name.as_str().unwrap_or_default();
             syntax::dns_subdomain(errors, &format!("{path}.hostnames[{index}]"), name);
         }
-    }
-    let config = spec.get("dnsConfig").filter(|config| config.is_object());
-    let servers = config.map(|config| items(config, "/nameservers")).unwrap_or_default();
-    let of_none = text(spec, "/dnsPolicy") == "None";
-    if of_none && config.is_none() {
-        let why = "must provide `dnsConfig` when `dnsPolicy` is None";
-        errors.push(FieldError::required(format!("{path}.dnsConfig"), why));
-    } else if of_none && servers.is_empty() {
-        let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-        errors.push(FieldError::required(format!("{path}.dnsConfig.nameservers"), why));
-    }
-    for (index, server) in servers.iter().enumerate() {
-        let path = format!("{path}.dnsConfig.nameservers[{index}]");
-        syntax::ip_address(errors, &path, server.as_str().unwrap_or_default());
     }
 }
 

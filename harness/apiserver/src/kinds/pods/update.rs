@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::placement::validate_toleration;
-use crate::kinds::fields::{items, items_mut, object, same, text};
+use crate::kinds::fields::{items, items_mut, members, object, same, text};
 use crate::status::FieldError;
 
 const REFUSAL: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -30,6 +30,7 @@ pub(super) fn validate(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
     validate_deadline(errors, new, old);
     validate_tolerations(errors, new, old);
     validate_gates(errors, new, old);
+    validate_narrowing(errors, new, old);
     if !same(Some(&fixed_part(new, old)), Some(old)) {
         errors.push(FieldError::forbidden("spec", REFUSAL));
     }
@@ -55,10 +56,50 @@ fn fixed_part(new: &Value, old: &Value) -> Value {
     if seconds(old) < 0 && seconds(new) == 1 {
         put_back(&mut fixed, old, "terminationGracePeriodSeconds");
     }
-    if !items(old, "/schedulingGates").is_empty() {
+    if is_gated(old) {
         put_back(&mut fixed, old, "nodeSelector");
+        let affinity = old.pointer("/affinity/nodeAffinity").cloned();
+        let others = |spec: &Value| {
+            ["podAffinity", "podAntiAffinity"].map(|kind| spec.pointer(&format!("/affinity/{kind}")).cloned())
+        };
+        if others(new) == others(old) {
+            put_back(&mut fixed, old, "affinity");
+        } else if let Some(members) = object(&mut fixed, "/affinity") {
+            members.insert("nodeAffinity".to_owned(), affinity.unwrap_or_default());
+        }
     }
     fixed
+}
+
+fn is_gated(spec: &Value) -> bool {
+    !items(spec, "/schedulingGates").is_empty()
+}
+
+/// The nodes of a gated pod can be narrowed down, before it is scheduled.
+fn validate_narrowing(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
+    const TERMS: &str = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    if !is_gated(old) {
+        return;
+    }
+    let selector = new.get("nodeSelector").unwrap_or(&Value::Null);
+    if members(old, "/nodeSelector").any(|(key, value)| selector.get(key) != Some(value)) {
+        let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        errors.push(FieldError::invalid("spec.nodeSelector", selector.clone(), why));
+    }
+    let (terms, before) = (items(new, TERMS), items(old, TERMS));
+    let path = format!("spec{}", TERMS.replace('/', "."));
+    if !before.is_empty() && before.len() != terms.len() {
+        let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        errors.push(FieldError::invalid(path, terms.to_vec(), why));
+        return;
+    }
+    for (index, (term, before)) in terms.iter().zip(before).enumerate() {
+        let keeps = |list: &str| items(term, list).starts_with(items(before, list));
+        if !(keeps("/matchExpressions") && keeps("/matchFields")) {
+            let why = "only additions are allowed (no mutations or deletions)";
+            errors.push(FieldError::invalid(format!("{path}[{index}]"), term.clone(), why));
+        }
+    }
 }
 
 fn put_back(new: &mut Value, old: &Value, field: &str) {
@@ -148,6 +189,25 @@ mod tests {
     fn few_fields_are_mutable(#[case] changes: Value, #[case] expected: &[&str]) {
         let mut errors = Vec::new();
         validate(&mut errors, &pod(changes), &pod(json!({})));
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, expected);
+    }
+
+    #[rstest]
+    #[case(json!({ "nodeSelector": { "a": "1", "b": "2" } }), &[])]
+    #[case(json!({ "nodeSelector": { "a": "2" } }), &["spec.nodeSelector"])]
+    #[case(json!({ "nodeSelector": null }), &["spec.nodeSelector"])]
+    #[case(json!({ "affinity": { "nodeAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [] } } }), &[])]
+    #[case(json!({ "affinity": { "podAffinity": {} } }), &["spec"])]
+    fn the_nodes_of_a_gated_pod_can_be_narrowed_down(#[case] changes: Value, #[case] expected: &[&str]) {
+        let gated = json!({ "schedulingGates": [{ "name": "g" }], "nodeSelector": { "a": "1" } });
+        let mut changed = gated.clone();
+        changed
+            .as_object_mut()
+            .unwrap()
+            .extend(changes.as_object().unwrap().clone());
+        let mut errors = Vec::new();
+        validate(&mut errors, &pod(changed), &pod(gated));
         let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, expected);
     }

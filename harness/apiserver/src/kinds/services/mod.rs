@@ -1,6 +1,7 @@
 //! Services. The registry allocates their addresses and node ports.
 
 mod allocation;
+mod balancer;
 mod validate;
 
 use serde_json::{Value, json};

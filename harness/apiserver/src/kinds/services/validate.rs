@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::{is_external, is_headless, needs_health_check};
+use super::{balancer, is_external, is_headless, needs_health_check};
 use crate::kinds::fields::{is_set, items, members, one_of, same, text};
 use crate::kinds::syntax;
 use crate::status::FieldError;
@@ -33,7 +33,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     validate_addresses(&mut errors, new);
     one_of(&mut errors, new, "/spec/type", "spec.type", &TYPES);
     validate_node_ports(&mut errors, new);
-    validate_balancer(&mut errors, new);
+    balancer::validate(&mut errors, new);
     validate_policies(&mut errors, new);
     errors
 }
@@ -147,6 +147,10 @@ fn validate_ports(errors: &mut Vec<FieldError>, new: &Value) {
         }
         port_number(errors, port.get("port"), &format!("{path}.port"));
         one_of(errors, port, "/protocol", &format!("{path}.protocol"), &PROTOCOLS);
+        let protocol = text(port, "/appProtocol");
+        if !protocol.is_empty() {
+            syntax::qualified_name(errors, &format!("{path}.appProtocol"), protocol);
+        }
         syntax::port_or_name(errors, &format!("{path}.targetPort"), port.get("targetPort"));
     }
 }
@@ -170,6 +174,12 @@ fn validate_affinity(errors: &mut Vec<FieldError>, new: &Value) {
         "spec.sessionAffinity",
         &["ClientIP", "None"],
     );
+    let has_config = is_set(new.pointer("/spec/sessionAffinityConfig"));
+    if text(new, "/spec/sessionAffinity") == "None" && has_config {
+        let why = "must not be set when session affinity is None";
+        errors.push(FieldError::forbidden("spec.sessionAffinityConfig", why));
+        return;
+    }
     let seconds = new
         .pointer("/spec/sessionAffinityConfig/clientIP/timeoutSeconds")
         .and_then(Value::as_i64);
@@ -277,27 +287,6 @@ fn validate_node_ports(errors: &mut Vec<FieldError>, new: &Value) {
     }
 }
 
-fn validate_balancer(errors: &mut Vec<FieldError>, new: &Value) {
-    const WHY: &str = "may only be used when `type` is 'LoadBalancer'";
-    let balances = text(new, "/spec/type") == "LoadBalancer";
-    if balances {
-        let class = text(new, "/spec/loadBalancerClass");
-        if !class.is_empty() {
-            syntax::qualified_name(errors, "spec.loadBalancerClass", class);
-        }
-        return;
-    }
-    for (field, path) in [
-        ("loadBalancerSourceRanges", "spec.LoadBalancerSourceRanges"),
-        ("allocateLoadBalancerNodePorts", "spec.allocateLoadBalancerNodePorts"),
-        ("loadBalancerClass", "spec.loadBalancerClass"),
-    ] {
-        if !same(new.pointer(&format!("/spec/{field}")), None) {
-            errors.push(FieldError::forbidden(path, WHY));
-        }
-    }
-}
-
 fn validate_policies(errors: &mut Vec<FieldError>, new: &Value) {
     const EXTERNAL: &str = "spec.externalTrafficPolicy";
     let policies = ["Cluster", "Local"];
@@ -321,6 +310,14 @@ fn validate_policies(errors: &mut Vec<FieldError>, new: &Value) {
     }
     let internal = "spec.internalTrafficPolicy";
     one_of(errors, new, "/spec/internalTrafficPolicy", internal, &policies);
+    let distributions = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    one_of(
+        errors,
+        new,
+        "/spec/trafficDistribution",
+        "spec.trafficDistribution",
+        &distributions,
+    );
 }
 
 #[cfg(test)]

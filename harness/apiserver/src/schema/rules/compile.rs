@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::field_path::FieldPath;
 use super::{KEY, Node, Rule};
 use crate::cel::{self, Environment, Estimate, Expression, MAX_REQUEST, Type};
 use crate::status::{FieldError, FieldErrorType};
@@ -159,11 +160,11 @@ impl Compiler {
         let (source, message, dynamic) = (text("rule"), text("message"), text("messageExpression"));
         self.check_texts(rule, path, &source, &message, &dynamic);
         let kind = self.kind(path, &text("reason"));
-        let field_path = text("fieldPath");
-        if !field_path.is_empty() && !is_field(&field_path, scene.schema) {
+        let field_path = FieldPath::parse(&text("fieldPath"), scene.schema);
+        if field_path.is_none() {
             let field = format!("{path}.fieldPath");
             self.errors
-                .push(FieldError::invalid(field, field_path.as_str(), "must be a valid path"));
+                .push(FieldError::invalid(field, text("fieldPath"), "must be a valid path"));
         }
         if self.errors.len() > before {
             return None;
@@ -211,7 +212,7 @@ impl Compiler {
             message,
             message_expression,
             kind,
-            field_path,
+            field_path: field_path?,
             transition,
             optional_old_self,
         })
@@ -332,16 +333,4 @@ fn exceeds(what: &str, cost: u64, limit: u64) -> String {
         "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
          maxLength where arrays, maps, and strings are declared)"
     )
-}
-
-/// Whether a path such as `.spec.name` names a property of the schema.
-fn is_field(path: &str, schema: &Value) -> bool {
-    let Some(names) = path.strip_prefix('.') else {
-        return false;
-    };
-    let found = names.split('.').try_fold(schema, |schema, name| {
-        let property = schema.get("properties").and_then(|properties| properties.get(name));
-        property.or_else(|| schema.get("additionalProperties").filter(|inner| inner.is_object()))
-    });
-    found.is_some()
 }

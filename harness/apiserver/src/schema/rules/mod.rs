@@ -2,6 +2,7 @@
 //! Unchanged values are tolerated, unless the rule uses `oldSelf`.
 
 mod compile;
+mod field_path;
 mod values;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use serde_json::Value;
 
 use crate::cel::{self, Budget, Expression, Failure};
 use crate::status::{FieldError, FieldErrorType};
+
+use field_path::FieldPath;
 
 const KEY: &str = "x-kubernetes-validations";
 /// The maximum length of the result of a `messageExpression`.
@@ -50,7 +53,7 @@ struct Rule {
     message_expression: Option<Expression>,
     kind: FieldErrorType,
     /// Relative to the value, for instance `.name`.
-    field_path: String,
+    field_path: FieldPath,
     transition: bool,
     optional_old_self: bool,
 }
@@ -297,13 +300,9 @@ fn identity(item: &Value, keys: &[String]) -> String {
 /// Shows scalar values, but not objects and lists.
 fn violation(rule: &Rule, json: &Value, path: &str, detail: String) -> FieldError {
     let has_value = matches!(rule.kind, FieldErrorType::Invalid | FieldErrorType::Duplicate);
-    let target = rule
-        .field_path
-        .split('.')
-        .filter(|name| !name.is_empty())
-        .try_fold(json, |json, name| json.get(name));
+    let target = rule.field_path.target(json);
     let shown = target.filter(|json| has_value && !json.is_object() && !json.is_array());
-    let field = format!("{path}{}", rule.field_path);
+    let field = format!("{path}{}", rule.field_path.text());
     let field = field.trim_start_matches('.');
     FieldError {
         kind: rule.kind,

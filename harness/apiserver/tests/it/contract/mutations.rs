@@ -10,16 +10,16 @@ use super::site::{Site, with};
 
 const PODS: &str = "/api/v1/namespaces/{ns}/pods";
 
-fn configuration(expression: &str) -> Value {
+pub(super) fn configuration(expression: &str) -> Value {
     json!({ "patchType": "ApplyConfiguration", "applyConfiguration": { "expression": expression } })
 }
 
-fn patch(expression: &str) -> Value {
+pub(super) fn patch(expression: &str) -> Value {
     json!({ "patchType": "JSONPatch", "jsonPatch": { "expression": expression } })
 }
 
 /// A policy for config maps and pods of the case.
-fn policy(name: &str, mutations: &[Value], change: Value) -> Value {
+pub(super) fn policy(name: &str, mutations: &[Value], change: Value) -> Value {
     let whole = json!({
         "matchConstraints": {
             "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": "{ns}" } },
@@ -37,7 +37,7 @@ fn policy(name: &str, mutations: &[Value], change: Value) -> Value {
 }
 
 /// Creates policies with their bindings, and waits until they are in force.
-async fn enforce(site: &Site, policies: impl IntoIterator<Item = (&str, Value)>) {
+pub(super) async fn enforce(site: &Site, policies: impl IntoIterator<Item = (&str, Value)>) {
     let marker = patch("[JSONPatch{op: 'add', path: '/data/marked', value: 'yes'}]");
     let conditions = json!({ "matchConditions": [{ "name": "a", "expression": "object.metadata.name == 'marker'" }] });
     let marker = ("zz", policy("zz", &[marker], conditions));
@@ -66,7 +66,7 @@ async fn enforce(site: &Site, policies: impl IntoIterator<Item = (&str, Value)>)
 }
 
 /// Creates an object and records the part of it that policies change.
-async fn create(site: &Site, path: &str, object: Value, part: &str) {
+pub(super) async fn create(site: &Site, path: &str, object: Value, part: &str) {
     let answer = site.quietly("POST", path, &[], object).await;
     let name = answer.body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     match answer.body["message"].as_str() {
@@ -80,7 +80,7 @@ async fn create(site: &Site, path: &str, object: Value, part: &str) {
 }
 
 /// A condition: only for the object of that name.
-fn only(name: &str) -> Value {
+pub(super) fn only(name: &str) -> Value {
     let expression = format!("object.metadata.name == '{name}'");
     json!({ "matchConditions": [{ "name": "a", "expression": expression }] })
 }

@@ -99,6 +99,7 @@ fn embedded(runtime: Runtime) -> [Client; 2] {
     };
     let mut options = Options::new(clock, Seed::new(7));
     options.authorization = Authorization::Rbac;
+    options.garbage_collector = true;
     let server = Server::new(options).unwrap();
     [server.service(Identity::admin()), server.open_service()].map(|service| Client::new(service, "default"))
 }

@@ -69,7 +69,7 @@ impl Transcript {
             Value::Null => String::new(),
             other => serde_json::to_string_pretty(other).unwrap(),
         };
-        let body = self.mask(&body);
+        let (head, body) = (self.mask(head), self.mask(&body));
         writeln!(self.text, "{head}\n{body}").unwrap();
     }
 

@@ -1,0 +1,247 @@
+//! What one object consumes: its count, and for pods, services and claims what their specs request.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quantity::Quantity;
+use serde_json::Value;
+
+use super::Usage;
+use crate::kinds::fields::{items, text};
+use crate::kinds::limits::{Amounts, amounts, sums};
+use crate::resource::Resource;
+
+/// The suffix of the name of a storage class.
+pub(super) const OF_STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
+const MEASURED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
+/// `count/deployments.apps`
+pub(super) fn count_of(resource: &Resource) -> String {
+    let point = if resource.group.is_empty() { "" } else { "." };
+    format!("count/{}{point}{}", resource.plural, resource.group)
+}
+
+/// The older name of the count of some kinds.
+pub(super) fn alias_of(resource: &Resource) -> Option<&str> {
+    const ALIASES: [&str; 7] = [
+        "configmaps",
+        "persistentvolumeclaims",
+        "pods",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "services",
+    ];
+    let plural = resource.plural.as_str();
+    (resource.group.is_empty() && ALIASES.contains(&plural)).then_some(plural)
+}
+
+/// Whether pods consume what a quota calls so.
+pub(super) fn is_of_pods(name: &str) -> bool {
+    let plain = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits."));
+    let extended = name
+        .strip_prefix("requests.")
+        .is_some_and(|name| name.contains('/') && !name.contains(OF_STORAGE_CLASS));
+    MEASURED.contains(&plain.unwrap_or(name)) || plain.unwrap_or(name).starts_with("hugepages-") || extended
+}
+
+/// What an object consumes.
+pub(super) fn of(resource: &Resource, object: &Value) -> Usage {
+    let one = amount(1);
+    let mut usage = Usage::from([(count_of(resource), one)]);
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "pods") => {
+            if !matches!(text(object, "/status/phase"), "Failed" | "Succeeded") {
+                usage.extend(of_pod(object));
+            }
+            return usage;
+        }
+        ("", "services") => usage.extend(of_service(object)),
+        ("", "persistentvolumeclaims") => usage.extend(of_claim(object)),
+        _ => {}
+    }
+    if let Some(alias) = alias_of(resource) {
+        usage.insert(alias.to_owned(), one);
+    }
+    usage
+}
+
+fn amount(number: usize) -> Quantity {
+    Quantity::whole(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Under the names `cpu`, `requests.cpu` and `limits.cpu`.
+fn named(requests: &Amounts, limits: &Amounts) -> Usage {
+    let mut usage = Usage::from([("pods".to_owned(), amount(1))]);
+    for (name, requested) in requests {
+        let is_measured = MEASURED.contains(name) || name.starts_with("hugepages-");
+        if is_measured {
+            usage.insert((*name).to_owned(), *requested);
+        }
+        if is_measured || name.contains('/') {
+            usage.insert(format!("requests.{name}"), *requested);
+        }
+    }
+    let measured = limits.iter().filter(|(name, _)| MEASURED.contains(*name));
+    usage.extend(measured.map(|(name, limit)| (format!("limits.{name}"), *limit)));
+    usage
+}
+
+fn of_pod(pod: &Value) -> Usage {
+    let mut requests = sums::of(pod, "requests");
+    let mut limits = sums::of(pod, "limits");
+    for (name, more) in amounts(pod, "/spec/overhead") {
+        let sum = requests.get(name).map_or(more, |before| before.plus(&more));
+        requests.insert(name, sum);
+        if let Some(limit) = limits.get_mut(name) {
+            *limit = limit.plus(&more);
+        }
+    }
+    named(&requests, &limits)
+}
+
+/// What a quota limits and a container does not give, in upstream's words.
+pub(super) fn missing_values(limited: &BTreeSet<&str>, pod: &Value) -> Option<String> {
+    if pod.pointer("/spec/resources").is_some_and(Value::is_object) {
+        return None;
+    }
+    let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let containers = items(pod, "/spec/containers").iter();
+    for container in containers.chain(items(pod, "/spec/initContainers")) {
+        let requests = amounts(container, "/resources/requests");
+        let given = named(&requests, &amounts(container, "/resources/limits"));
+        let plain = |name: &str| {
+            let plain = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits."));
+            matches!(plain.unwrap_or(name), "cpu" | "memory")
+        };
+        for name in limited.iter().filter(|name| plain(name) && !given.contains_key(**name)) {
+            missing.entry(name).or_default().insert(text(container, "/name"));
+        }
+    }
+    if missing.is_empty() {
+        return None;
+    }
+    let lines = missing.into_iter().map(|(name, containers)| {
+        let containers: Vec<&str> = containers.into_iter().collect();
+        format!("{name} for: {}", containers.join(","))
+    });
+    Some(format!("must specify {}", lines.collect::<Vec<String>>().join("; ")))
+}
+
+fn of_service(service: &Value) -> Usage {
+    let kind = text(service, "/spec/type");
+    let ports = items(service, "/spec/ports");
+    let allocates = service.pointer("/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
+    let given = ports.iter().filter(|port| port["nodePort"].as_i64() > Some(0));
+    let node_ports = match kind {
+        "NodePort" => ports.len(),
+        "LoadBalancer" if allocates => ports.len(),
+        "LoadBalancer" => given.count(),
+        _ => 0,
+    };
+    Usage::from([
+        ("services.nodeports".to_owned(), amount(node_ports)),
+        (
+            "services.loadbalancers".to_owned(),
+            amount(usize::from(kind == "LoadBalancer")),
+        ),
+    ])
+}
+
+fn of_claim(claim: &Value) -> Usage {
+    const BETA_CLASS: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
+    let mut usage = Usage::new();
+    let class = match text(claim, BETA_CLASS) {
+        "" => text(claim, "/spec/storageClassName"),
+        class => class,
+    };
+    let mut add = |name: &str, amount: Quantity| {
+        if !class.is_empty() {
+            usage.insert(format!("{class}{OF_STORAGE_CLASS}{name}"), amount);
+        }
+        usage.insert(name.to_owned(), amount);
+    };
+    add("persistentvolumeclaims", amount(1));
+    if let Some(storage) = amounts(claim, "/spec/resources/requests").get("storage") {
+        add("requests.storage", *storage);
+    }
+    usage
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn texts(usage: Usage) -> Vec<String> {
+        usage
+            .into_iter()
+            .map(|(name, amount)| format!("{name}={amount}"))
+            .collect()
+    }
+
+    #[test]
+    fn a_pod_consumes_its_requests_limits_and_overhead() {
+        let pod = json!({ "spec": {
+            "overhead": { "cpu": "100m" },
+            "containers": [{ "resources": { "requests": { "cpu": "200m", "x.io/a": "1" }, "limits": { "cpu": "1" } } }],
+        } });
+        assert_eq!(
+            texts(of_pod(&pod)),
+            [
+                "cpu=300m",
+                "limits.cpu=1100m",
+                "pods=1",
+                "requests.cpu=300m",
+                "requests.x.io/a=1"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_pod_must_give_what_is_limited() {
+        let pod = json!({ "spec": { "containers": [
+            { "name": "b" }, { "name": "a", "resources": { "requests": { "cpu": "1" } } },
+        ] } });
+        let limited = BTreeSet::from(["requests.cpu", "limits.memory", "pods"]);
+        assert_eq!(
+            missing_values(&limited, &pod).as_deref(),
+            Some("must specify limits.memory for: a,b; requests.cpu for: b")
+        );
+        assert_eq!(missing_values(&BTreeSet::from(["pods"]), &pod), None);
+    }
+
+    #[test]
+    fn a_service_consumes_ports_by_its_type() {
+        let service = |kind: &str| json!({ "spec": { "type": kind, "ports": [{ "port": 1 }, { "port": 2, "nodePort": 30_000 }] } });
+        assert_eq!(
+            texts(of_service(&service("ClusterIP"))),
+            ["services.loadbalancers=0", "services.nodeports=0"]
+        );
+        assert_eq!(
+            texts(of_service(&service("NodePort"))),
+            ["services.loadbalancers=0", "services.nodeports=2"]
+        );
+        let mut balancer = service("LoadBalancer");
+        balancer["spec"]["allocateLoadBalancerNodePorts"] = false.into();
+        assert_eq!(
+            texts(of_service(&balancer)),
+            ["services.loadbalancers=1", "services.nodeports=1"]
+        );
+    }
+
+    #[test]
+    fn a_claim_consumes_storage_of_its_class() {
+        let claim =
+            json!({ "spec": { "storageClassName": "gold", "resources": { "requests": { "storage": "1Gi" } } } });
+        assert_eq!(
+            texts(of_claim(&claim)),
+            [
+                "gold.storageclass.storage.k8s.io/persistentvolumeclaims=1",
+                "gold.storageclass.storage.k8s.io/requests.storage=1Gi",
+                "persistentvolumeclaims=1",
+                "requests.storage=1Gi"
+            ]
+        );
+    }
+}
