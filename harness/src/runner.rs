@@ -189,10 +189,12 @@ fn finish(job: &Job, ran: &StageResult, recording: &Recording, wall: Duration) -
     result.requests = ran.requests.clone();
     note_misses(job, ran, &mut result);
     note_refusals(job, &mut result, &ran.refused);
-    let ran = Ran {
-        stage: ran,
-        recorder: recording.take(),
-    };
+    let recorder = recording.take();
+    if let Some(recorder) = &recorder {
+        let evaluated = recorder.evaluated().map(|(name, times)| (name.to_owned(), times));
+        result.occurred.invariants = evaluated.collect();
+    }
+    let ran = Ran { stage: ran, recorder };
     report(job, &mut result, Some(ran));
     result
 }
