@@ -92,11 +92,12 @@ fn a_played_run_is_the_same_run() {
     }
     let after = playing.events();
     assert!(after.len() >= before.len() + 3, "{before:?} {after:?}");
-    playing.command(r#"{"action":"step"}"#);
-    playing.wait_for("paused");
-    playing.command(r#"{"action":"speed","speed":10000}"#);
+    // In real time the next event is minutes away.
+    playing.command(r#"{"action":"speed","speed":1}"#);
     playing.command(r#"{"action":"resume"}"#);
     playing.command(r#"{"action":"pause"}"#);
+    playing.command(r#"{"action":"step"}"#);
+    playing.wait_for("paused");
     let so_far = playing.get("/api/record");
     assert_eq!(so_far["meta"]["causes"], "recorded");
     assert!(
@@ -124,12 +125,28 @@ fn a_played_run_is_the_same_run() {
 }
 
 #[test]
-fn a_played_run_that_fails_shows_its_violation_and_leaves_its_report() {
+fn a_failed_seed_of_a_campaign_has_a_page_and_is_played_from_its_plan() {
     let folder = tempfile::tempdir().unwrap();
-    let mutant = ["lifecycle", "--mutant", "create-without-asking"];
-    let failed = drydock(folder.path(), &[&["run", "--stage", "sim"], &mutant[..]].concat());
-    assert_eq!(failed.status.code(), Some(1), "{}", printed(&failed));
-    let mut playing = Playing::start(folder.path(), &mutant);
+    let campaign = "chaos first-light --mutant R04 --failures 1 --jobs 1";
+    let output = drydock(folder.path(), &campaign.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    let page = std::fs::read_to_string(folder.path().join(".drydock/chaos/campaign.html")).unwrap();
+    let (_, link) = page.split_once("href=\"").unwrap();
+    let report = Path::new(".drydock/chaos").join(link.split_once('"').unwrap().0);
+    assert!(folder.path().join(&report).exists(), "{}", report.display());
+    let again = drydock(
+        folder.path(),
+        &["report", "--campaign", ".drydock/chaos", "-o", "again.html"],
+    );
+    assert!(again.status.success(), "{}", printed(&again));
+    let again = std::fs::read_to_string(folder.path().join("again.html")).unwrap();
+    for text in ["1 of 4 seeds failed", "▲ violated in 1 seed", "▲ never reached"] {
+        assert!(page.contains(text) && again.contains(text), "{text}: {page}");
+    }
+    assert!(!holds_secret(&page));
+
+    let plan = report.with_file_name("plan.yaml").display().to_string();
+    let mut playing = Playing::start(folder.path(), &["--plan", &plan]);
     playing.wait_for("paused");
     playing.command(r#"{"action":"end"}"#);
     playing.wait_for("ended");
@@ -137,24 +154,21 @@ fn a_played_run_that_fails_shows_its_violation_and_leaves_its_report() {
     assert_eq!(end["passed"], false);
     let record = playing.get("/api/record");
     assert_eq!(record["meta"]["verdict"]["sentence"], end["sentence"]);
-    let violations = record["points"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|point| !point["violates"].is_null());
-    assert!(violations.count() <= 1);
+    let points = record["points"].as_array().unwrap();
+    assert_eq!(points.iter().filter(|point| !point["violates"].is_null()).count(), 1);
     playing
         .process
-        .prints("Its report is in .drydock/reports/sim-lifecycle-1");
+        .prints("Its report is in .drydock/reports/sim-campaign-4");
     // The plan that the page saves is that of the run.
-    let (_, plan) = playing.request("GET /api/plan", "");
-    std::fs::write(folder.path().join("session.yaml"), &plan).unwrap();
+    let (_, saved) = playing.request("GET /api/plan", "");
+    std::fs::write(folder.path().join("session.yaml"), saved).unwrap();
     let replayed = drydock(folder.path(), &["run", "--plan", "session.yaml"]);
     assert_eq!(replayed.status.code(), Some(1), "{}", printed(&replayed));
     playing.process.end();
 }
 
 #[rstest]
+#[case::a_folder_without_a_campaign(&["report", "--campaign", "."], "contains no campaign.drydock.json")]
 #[case::an_unknown_scenario(&["play", "lifecicle"], "near it are: lifecycle")]
 #[case::nothing(&["play"], "<SCENARIO")]
 #[case::two(&["play", "lifecycle", "--plan", "a.yaml"], "cannot be used with")]

@@ -139,7 +139,7 @@ fn record_of(folder: &Path, campaign: &EndedCampaign<'_>) -> CampaignRecord {
 fn invariants_of(lines: &[Line], results: &[RunResult]) -> Vec<InvariantTally> {
     let checked = invariants::ALL
         .iter()
-        .filter(|invariant| !matches!(invariant.coverage, Coverage::Nothing(_)));
+        .filter(|invariant| invariant.is_of_one_run() && !matches!(invariant.coverage, Coverage::Nothing(_)));
     let tally = |invariant: &invariants::Invariant| {
         let line = lines
             .iter()
@@ -252,6 +252,7 @@ mod tests {
         let page = std::fs::read_to_string(written(folder.path())).unwrap();
         assert!(page.contains("href=\"sim-story-7/report.html\""), "{page}");
         let record = read_from(folder.path()).unwrap();
+        assert!(record.invariants.iter().all(|invariant| invariant.name != "I17"));
         let invariant = record
             .invariants
             .iter()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use record::{AlignedLane, Alignment, Places, Span, SpanClass};
+use record::{Actor, ActorKind, AlignedLane, Alignment, Places, Span, SpanClass};
 
 use crate::escape::escaped;
 
@@ -137,13 +137,22 @@ fn style(span: &Span) -> (&'static str, &'static str) {
 
 /// The name of a lane: of both runs, if they differ.
 fn name(lane: &AlignedLane<'_>) -> String {
-    let [one, other] = lane.actors.map(|actor| actor.map(|actor| actor.name.as_str()));
+    let [one, other] = lane.actors.map(|actor| actor.map(of_actor));
     match (one, other) {
-        (Some(one), Some(other)) if one == other => one.to_owned(),
+        (Some(one), Some(other)) if one == other => one,
         (Some(one), Some(other)) => format!("{one} | {other}"),
         (Some(one), None) => format!("{one} (only A)"),
         (None, Some(other)) => format!("{other} (only B)"),
         (None, None) => String::new(),
+    }
+}
+
+/// The name of an actor. A node and a pod can have the name of a machine.
+fn of_actor(actor: &Actor) -> String {
+    match actor.kind {
+        ActorKind::Node => format!("node {}", actor.name),
+        ActorKind::Pod => format!("pod {}", actor.name),
+        _ => actor.name.clone(),
     }
 }
 

@@ -135,7 +135,7 @@ fn events(alignment: &Alignment<'_>) -> String {
             };
             let cell = |point: Option<&Point>| point.map_or_else(String::new, |point| event(Some(point)));
             format!(
-                "<tr{id}{class}><td>{}</td><td>{}</td><td>{state}</td></tr>",
+                "<tr{id}{class}><td>{}</td><td>{}</td><td class=\"result\">{state}</td></tr>",
                 cell(row.one),
                 cell(row.other)
             )

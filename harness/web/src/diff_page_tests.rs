@@ -54,7 +54,7 @@ fn the_first_difference_is_marked_in_the_table_and_in_the_lanes() {
         assert!(page.contains(text), "{text}: {page}");
     }
     // a, b and d.
-    assert_eq!(page.matches("<td>equal</td>").count(), 3);
+    assert_eq!(page.matches("<td class=\"result\">equal</td>").count(), 3);
     assert_eq!(page.matches("class=\"different\"").count(), 2);
     assert_eq!(page.matches("<title>A: Pending").count(), 1);
     assert_eq!(page.matches("<title>B: Pending").count(), 1);

@@ -28,7 +28,7 @@ use crate::runner::{self, FollowedRun};
 #[derive(Args, Debug)]
 #[command(
     group = ArgGroup::new("what").required(true),
-    after_help = "Examples:\n  drydock play lifecycle\n  drydock play preservation-expiry --seed 7\n  drydock play --plan .drydock/chaos/sim-rollout-17-disturbed-0a1b2c3d/plan.yaml"
+    after_help = "Examples:\n  drydock play lifecycle\n  drydock play drain_timeout --seed 7\n  drydock play --plan .drydock/chaos/sim-rollout-17-disturbed-0a1b2c3d/plan.yaml"
 )]
 pub(super) struct PlayCommand {
     /// A scenario by name
