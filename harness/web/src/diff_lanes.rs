@@ -48,9 +48,10 @@ pub(crate) fn of(alignment: &Alignment<'_>) -> String {
         }
     }
     let height = TOP + LANE * real(shown.len());
-    let mark = (alignment.agreed < alignment.rows.len())
-        .then(|| of_difference(NAMES + scale * real(alignment.agreed), height))
-        .unwrap_or_default();
+    let mark = match alignment.agreed < alignment.rows.len() {
+        true => of_difference(NAMES + scale * real(alignment.agreed), height),
+        false => String::new(),
+    };
     let hidden = alignment.lanes.len() - shown.len();
     let left_out = match (hidden, spans > MOST_SPANS) {
         (0, false) => String::new(),
