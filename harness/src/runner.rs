@@ -1,9 +1,12 @@
 //! Runs one job: starts a stage, performs the scenario with its disturbances, and records the result.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::record::RunRecord;
+use ::sim::Trace;
 use clock::{Clock, LostTime};
 use judge::evaluate::between;
 use scenario::job::Job;
@@ -27,7 +30,35 @@ pub fn run_simulated(job: &Job) -> RunResult {
     let started = wall.now();
     let engine = ScenarioEngine::default();
     let ran = sim::run(job, &engine);
-    finish(job, ran, &engine.recording, between(started, wall.now()))
+    finish(job, &ran, &engine.recording, between(started, wall.now()))
+}
+
+/// A run that was followed while it was in progress.
+#[derive(Debug)]
+pub struct FollowedRun {
+    /// Its result.
+    pub result: RunResult,
+    /// Its complete record.
+    pub record: io::Result<RunRecord>,
+}
+
+/// Runs a job in virtual time, in this process, with a follower. `trace` returns the trace that the follower received.
+pub fn run_followed(job: &Job, engine: &ScenarioEngine, trace: impl FnOnce() -> Option<Trace>) -> FollowedRun {
+    let wall = Clock::wall();
+    let started = wall.now();
+    let mut ran = sim::run(job, engine);
+    if let Some(trace) = trace() {
+        (ran.entries, ran.processes) = (trace.entries(), trace.process_entries());
+    }
+    let recorder = engine.recording.copy();
+    // The follower shows the recording until it has the complete record.
+    let recording = Recording::of(recorder.clone());
+    let result = finish(job, &ran, &recording, between(started, wall.now()));
+    let stage = Ran { stage: &ran, recorder };
+    FollowedRun {
+        record: record::complete(job, &result, Some(stage)),
+        result,
+    }
 }
 
 /// State that jobs with separate control planes share.
@@ -77,7 +108,7 @@ pub async fn timed(job: &Job, recording: &Recording, run: impl Future<Output = S
     let ran = run.await;
     RunResult {
         lost_seconds: lost.since(started).as_secs_f64(),
-        ..finish(job, ran, recording, between(started, wall.now()))
+        ..finish(job, &ran, recording, between(started, wall.now()))
     }
 }
 
@@ -125,7 +156,7 @@ fn note_refusals(job: &Job, result: &mut RunResult, refused: &BTreeSet<String>) 
     }
 }
 
-fn finish(job: &Job, ran: StageResult, recording: &Recording, wall: Duration) -> RunResult {
+fn finish(job: &Job, ran: &StageResult, recording: &Recording, wall: Duration) -> RunResult {
     let mut result = RunResult::broken(job, String::new());
     result.failure = match &ran.outcome {
         Ok(outcome) => outcome.failure.as_ref().map(|failure| FailureResult {
@@ -156,12 +187,14 @@ fn finish(job: &Job, ran: StageResult, recording: &Recording, wall: Duration) ->
     result.effects = ran.effects.clone();
     result.writes = ran.writes.clone();
     result.requests = ran.requests.clone();
-    note_misses(job, &ran, &mut result);
+    note_misses(job, ran, &mut result);
     note_refusals(job, &mut result, &ran.refused);
-    let ran = Ran {
-        stage: &ran,
-        recorder: recording.take(),
-    };
+    let recorder = recording.take();
+    if let Some(recorder) = &recorder {
+        let evaluated = recorder.evaluated().map(|(name, times)| (name.to_owned(), times));
+        result.occurred.invariants = evaluated.collect();
+    }
+    let ran = Ran { stage: ran, recorder };
     report(job, &mut result, Some(ran));
     result
 }

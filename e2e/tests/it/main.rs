@@ -28,6 +28,7 @@ mod leftovers;
 mod misses;
 mod nodes;
 mod own_kinds;
+mod play;
 mod policies;
 mod preservation_consumers;
 mod product;

@@ -176,3 +176,30 @@ fn what_is_no_record_is_refused_with_the_fix() {
         assert!(printed(&output).contains(expected), "{given}: {}", printed(&output));
     }
 }
+
+#[test]
+fn two_runs_are_compared_on_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    simulate(folder.path(), &["lifecycle", "--seeds", "7..9", "--record=records"]);
+    let [one, other] = ["records/sim-lifecycle-7", "records/sim-lifecycle-8"];
+    let output = drydock(folder.path(), &["diff", one, other, "-o", "difference.html"]);
+    let text = printed(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("difference.html\n") && text.contains("The first difference:"),
+        "{text}"
+    );
+    let page = read(&folder.path().join("difference.html"));
+    for part in ["▲ First difference", "id=\"difference\"", "Lanes of both runs"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!holds_secret(&page), "the page holds a secret");
+    let record = format!("{other}/run.drydock.json");
+    let refused = drydock(folder.path(), &["diff", one, other, "-o", &record]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        printed(&refused).contains("is a record: name another file"),
+        "{}",
+        printed(&refused)
+    );
+}

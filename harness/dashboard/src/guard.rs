@@ -50,9 +50,9 @@ impl Token {
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("the request names another host: open the URL that `drydock up` printed")]
+    #[error("the request names another host: open the URL that `drydock` printed")]
     Host,
-    #[error("the dashboard's secret is missing: open the URL that `drydock up` printed, which ends with ?token=…")]
+    #[error("the dashboard's secret is missing: open the URL that `drydock` printed, which ends with ?token=…")]
     Secret,
     #[error("the request does not come from the dashboard's page")]
     Origin,

@@ -10,6 +10,7 @@
 //! | `GET /api/details?id=…` | owners, conditions and events of one entity |
 //! | `GET /api/plan` | the session as a plan |
 //! | `POST /api/preview`, `POST /api/faults` | what a fault would do, and the order to do it |
+//! | `POST /api/play` | pauses a simulated world, or lets it go on |
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -34,8 +36,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::executor::Executor;
 use crate::faults::{self, FaultError, FaultPlan, FaultRequest};
+use crate::feed::Changes;
 use crate::guard::{Guard, Refusal, Token};
+use crate::playback::{Command, CommandError, CommandRequest, Status};
+use crate::player::Player;
 pub use crate::readers::Readers;
+use crate::session::PlanError;
 use crate::world::Shared;
 
 /// Changes of this time are one event.
@@ -57,6 +63,7 @@ pub struct Dashboard {
     world: Shared,
     executor: Arc<dyn Executor>,
     guard: Guard,
+    player: Option<Player>,
     listener: TcpListener,
     address: SocketAddr,
     token: Token,
@@ -108,11 +115,21 @@ impl Dashboard {
             world,
             executor,
             guard: Guard::new(token.clone(), address.port(), buttons),
+            player: None,
             listener,
             address,
             token,
             readers: Readers::default(),
         })
+    }
+
+    /// Lets the page pace a simulated world, and shows the timeline and the plan of its run.
+    #[must_use]
+    pub fn playing(self, player: Player) -> Self {
+        Self {
+            player: Some(player),
+            ..self
+        }
     }
 
     /// The URL with the secret.
@@ -132,6 +149,7 @@ impl Dashboard {
             world: self.world,
             executor: self.executor,
             guard: self.guard,
+            player: self.player,
             readers: self.readers,
             cancel: cancel.clone(),
         });
@@ -143,11 +161,22 @@ impl Dashboard {
     }
 }
 
+/// What one server-sent event contains.
+#[derive(Serialize)]
+struct Update {
+    #[serde(flatten)]
+    changes: Changes,
+    /// Of a world that the page paces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    playback: Option<Status>,
+}
+
 struct Server {
     clock: Clock,
     world: Shared,
     executor: Arc<dyn Executor>,
     guard: Guard,
+    player: Option<Player>,
     readers: Readers,
     cancel: CancellationToken,
 }
@@ -170,7 +199,14 @@ impl Server {
                 Ok(()) => Ok(Arc::clone(&self).inject(body).await),
                 Err(refusal) => Err(refusal),
             },
-            _ => Ok(failure(StatusCode::METHOD_NOT_ALLOWED, "only GET, and POST for faults")),
+            (&Method::POST, "/api/play") => match self.guard.post(&parts.headers) {
+                Ok(()) => Ok(self.play(body).await),
+                Err(refusal) => Err(refusal),
+            },
+            _ => Ok(failure(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "only GET, and POST for faults and for the playback",
+            )),
         };
         let mut answer = answered.unwrap_or_else(|refusal: Refusal| failure(refusal.status(), &refusal.to_string()));
         protect(answer.headers_mut());
@@ -202,9 +238,12 @@ impl Server {
                     "faults": world.faults(),
                     "codes": CODES,
                     "changes": world.after(0),
+                    "playback": self.player.as_ref().map(Player::status),
                 }))
             }
             "/api/events" => self.events(query, headers),
+            "/api/play" => failure(StatusCode::METHOD_NOT_ALLOWED, "/api/play is for POST"),
+            "/api/record" if let Some(player) = &self.player => json_answer(&player.record()),
             "/api/record" => {
                 let timeline = self.world.lock().timeline();
                 json_answer(&timeline.record(self.clock.now()))
@@ -216,7 +255,7 @@ impl Server {
                     None => failure(StatusCode::NOT_FOUND, "it does not exist any more"),
                 }
             }
-            "/api/plan" => match self.world.lock().plan() {
+            "/api/plan" => match self.plan() {
                 Ok(plan) => {
                     let mut answer = full(StatusCode::OK, "application/yaml", plan.into());
                     let name = HeaderValue::from_static("attachment; filename=\"session.yaml\"");
@@ -236,6 +275,14 @@ impl Server {
         }
     }
 
+    /// The plan that repeats what happened.
+    fn plan(&self) -> Result<String, PlanError> {
+        match &self.player {
+            Some(player) => Ok(player.plan()),
+            None => self.world.lock().plan(),
+        }
+    }
+
     /// Sends what changed since the reader's last event. A slow reader misses states in between, not the last one.
     fn events(&self, query: &str, headers: &HeaderMap) -> Answer {
         let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok());
@@ -246,8 +293,10 @@ impl Server {
         let page = self.readers.open();
         let (world, cancel, clock) = (Arc::clone(&self.world), self.cancel.clone(), self.clock.clone());
         let changed = world.lock().subscribe();
+        let player = self.player.clone();
         let events = stream::unfold((after, changed, true), move |(after, mut changed, is_first)| {
             let (world, cancel, clock) = (Arc::clone(&world), cancel.clone(), clock.clone());
+            let player = player.clone();
             // Counts the page as open as long as the stream exists.
             let _ = &page;
             async move {
@@ -268,7 +317,8 @@ impl Server {
                 }
                 let changes = world.lock().after(after);
                 let number = changes.number;
-                let data = serde_json::to_string(&changes).unwrap_or_default();
+                let playback = player.as_ref().map(Player::status);
+                let data = serde_json::to_string(&Update { changes, playback }).unwrap_or_default();
                 Some((format!("id: {number}\ndata: {data}\n\n"), (number, changed, false)))
             }
         });
@@ -283,8 +333,25 @@ impl Server {
         answer
     }
 
+    /// Paces the world.
+    async fn play(&self, body: Incoming) -> Answer {
+        let Some(player) = &self.player else {
+            let reason = "this world runs on the wall clock; `drydock play` simulates one that can be paused";
+            return failure(StatusCode::NOT_FOUND, reason);
+        };
+        let request: CommandRequest = match read(body, "command").await {
+            Ok(request) => request,
+            Err(answer) => return answer,
+        };
+        match Command::of(&request).and_then(|command| player.command(command)) {
+            Ok(status) => json_answer(&status),
+            Err(error @ CommandError::Ended) => failure(StatusCode::CONFLICT, &error.to_string()),
+            Err(error) => failure(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
+        }
+    }
+
     async fn preview(&self, body: Incoming) -> Answer {
-        let request = match read(body).await {
+        let request = match read(body, "fault").await {
             Ok(request) => request,
             Err(answer) => return answer,
         };
@@ -309,7 +376,7 @@ impl Server {
     }
 
     async fn inject(self: Arc<Self>, body: Incoming) -> Answer {
-        let request = match read(body).await {
+        let request = match read(body, "fault").await {
             Ok(request) => request,
             Err(answer) => return answer,
         };
@@ -385,14 +452,14 @@ const CODES: [&str; 16] = [
     "Unauthenticated",
 ];
 
-/// Reads a request for a fault.
-async fn read(body: Incoming) -> Result<FaultRequest, Answer> {
+/// Reads a request for something.
+async fn read<T: DeserializeOwned>(body: Incoming, what: &str) -> Result<T, Answer> {
     let bytes = Limited::new(body, LARGEST_BODY).collect().await;
     let bytes = bytes
         .map_err(|_| failure(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large"))?
         .to_bytes();
     serde_json::from_slice(&bytes)
-        .map_err(|error| failure(StatusCode::BAD_REQUEST, &format!("the request is no fault: {error}")))
+        .map_err(|error| failure(StatusCode::BAD_REQUEST, &format!("the request is no {what}: {error}")))
 }
 
 /// The undecoded value of a field of a query.

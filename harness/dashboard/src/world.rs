@@ -41,6 +41,8 @@ pub struct LiveWorld {
     started: Timestamp,
     state: WorldState,
     recorder: Recorder,
+    /// Whether the timeline is recorded here; otherwise the run that is observed records it.
+    keeps_timeline: bool,
     recorded: u64,
     /// Since when the timeline lasts.
     recording_since: Timestamp,
@@ -79,6 +81,7 @@ impl LiveWorld {
             started,
             state: WorldState::default(),
             recorder: Recorder::new(started),
+            keeps_timeline: true,
             recorded: 0,
             recording_since: started,
             feed: Feed::default(),
@@ -87,6 +90,14 @@ impl LiveWorld {
             session: Session::default(),
             next_fault: 0,
             changed: watch::Sender::new(0),
+        }
+    }
+
+    /// An empty world whose timeline is recorded elsewhere.
+    pub fn without_timeline(started: Timestamp, settings: Settings) -> Self {
+        Self {
+            keeps_timeline: false,
+            ..Self::new(started, settings)
         }
     }
 
@@ -124,7 +135,11 @@ impl LiveWorld {
             Seen::Cloud(CloudEvent::Vm(vm)) => self.feed.set(Entity::of_vm(vm)),
             _ => {}
         }
-        if self.is_recorded(&observation.what) {
+        if !self.keeps_timeline {
+            if !lines.is_empty() {
+                self.feed.touch();
+            }
+        } else if self.is_recorded(&observation.what) {
             self.recorded += 1;
             if self.recorded > MOST_RECORDED {
                 self.recorded = 0;
@@ -271,6 +286,12 @@ impl LiveWorld {
     pub fn next_fault(&mut self) -> u64 {
         self.next_fault += 1;
         self.next_fault
+    }
+
+    /// Tells the readers that something changed that the topology does not show.
+    pub fn touch(&mut self) {
+        self.feed.touch();
+        self.publish();
     }
 
     fn publish(&self) {

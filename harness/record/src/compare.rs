@@ -48,10 +48,10 @@ pub fn compare<'a>(one: &'a RunRecord, other: &'a RunRecord) -> Comparison<'a> {
 }
 
 /// The events of a run that are compared, each with a text that has the same names in both runs.
-struct ComparedEvents<'a>(Vec<(&'a Point, String)>);
+pub(crate) struct ComparedEvents<'a>(pub(crate) Vec<(&'a Point, String)>);
 
 impl<'a> ComparedEvents<'a> {
-    fn of(record: &'a RunRecord) -> Self {
+    pub(crate) fn of(record: &'a RunRecord) -> Self {
         let names = names(&record.actors);
         // The verdict is compared on its own, and notes are texts for people.
         let is_compared = |point: &&Point| !matches!(point.verb, Verb::Verdict | Verb::Note);
@@ -61,7 +61,7 @@ impl<'a> ComparedEvents<'a> {
 }
 
 /// The names of actors that are generated, and what replaces them.
-fn names(actors: &[Actor]) -> BTreeMap<&str, String> {
+pub(crate) fn names(actors: &[Actor]) -> BTreeMap<&str, String> {
     let mut counts: BTreeMap<ActorKind, usize> = BTreeMap::new();
     let mut names = BTreeMap::new();
     let is_generated = |actor: &&Actor| {

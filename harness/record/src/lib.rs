@@ -3,6 +3,8 @@
 //! [`RunRecord`] is the format. A [`Recorder`] collects a record while the run is in progress and takes the causes of events
 //! from a trace, and [`read()`] parses a record of any origin. Everything here is pure: no file, no clock.
 
+mod align;
+mod campaign;
 mod causes;
 mod compare;
 mod counters;
@@ -15,6 +17,10 @@ mod read;
 mod recorder;
 mod redact;
 
+pub use self::align::{AlignedLane, AlignedRow, Alignment, Places, align};
+pub use self::campaign::{
+    CAMPAIGN_FILE, CampaignRecord, EventTally, GroupRecord, InvariantTally, Reach, read_campaign,
+};
 pub use self::causes::{TraceEntry, TraceEvent};
 pub use self::compare::{Comparison, compare};
 pub use self::limits::MOST_POINTS;

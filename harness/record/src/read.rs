@@ -1,6 +1,7 @@
 //! Reads a record of any origin.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::limits::MOST_POINTS;
 use crate::model::RunRecord;
@@ -28,8 +29,10 @@ pub enum ReadError {
         found: u64,
     },
     /// It is no record.
-    #[error("it is not a record: {source}; drydock writes records as {FILE}")]
+    #[error("it is not a record: {source}; drydock writes such records as {file}")]
     NoRecord {
+        /// The name of files with such records.
+        file: &'static str,
         /// The cause.
         source: serde_json::Error,
     },
@@ -74,16 +77,7 @@ struct Head {
 /// # Errors
 /// See [`ReadError`].
 pub fn read(text: &[u8]) -> Result<RunRecord, ReadError> {
-    check_size(text.len() as u64)?;
-    let failed = |source: serde_json::Error| match source.is_eof() {
-        true => ReadError::Truncated { source },
-        false => ReadError::NoRecord { source },
-    };
-    let head: Head = serde_json::from_slice(text).map_err(failed)?;
-    if head.version > u64::from(VERSION) {
-        return Err(ReadError::Newer { found: head.version });
-    }
-    let record: RunRecord = serde_json::from_slice(text).map_err(failed)?;
+    let record: RunRecord = checked(text, FILE)?;
     if record.points.len() > MOST_POINTS {
         return Err(ReadError::TooManyPoints {
             points: record.points.len(),
@@ -91,6 +85,20 @@ pub fn read(text: &[u8]) -> Result<RunRecord, ReadError> {
     }
     check_references(&record)?;
     Ok(record)
+}
+
+/// Parses a record of any kind, after its size and its version. `file`: the name of files with such records.
+pub(crate) fn checked<T: DeserializeOwned>(text: &[u8], file: &'static str) -> Result<T, ReadError> {
+    check_size(text.len() as u64)?;
+    let failed = |source: serde_json::Error| match source.is_eof() {
+        true => ReadError::Truncated { source },
+        false => ReadError::NoRecord { file, source },
+    };
+    let head: Head = serde_json::from_slice(text).map_err(failed)?;
+    if head.version > u64::from(VERSION) {
+        return Err(ReadError::Newer { found: head.version });
+    }
+    serde_json::from_slice(text).map_err(failed)
 }
 
 /// Checks the size of a record before it is read.

@@ -1,5 +1,5 @@
-//! Counts of what occurred in a run: phase transitions, fault hits, reasons of decisions, and events of
-//! preservations and health checks.
+//! Counts of what occurred in a run: phase transitions, fault hits, reasons of decisions, events of
+//! preservations and health checks, and evaluations of invariants.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +24,9 @@ pub struct Occurred {
     /// Events of health checks by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub health_checks: BTreeMap<String, u64>,
+    /// Evaluations of invariants by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub invariants: BTreeMap<String, u64>,
 }
 
 impl Occurred {
@@ -38,6 +41,7 @@ impl Occurred {
             .chain(of(Group::Reason, &self.reasons))
             .chain(of(Group::Preservation, &self.preservations))
             .chain(of(Group::HealthCheck, &self.health_checks))
+            .chain(of(Group::Invariant, &self.invariants))
     }
 }
 
@@ -55,6 +59,8 @@ pub enum Group {
     Preservation,
     /// An event of a health check.
     HealthCheck,
+    /// An evaluation of an invariant.
+    Invariant,
 }
 
 impl std::fmt::Display for Group {
@@ -65,6 +71,7 @@ impl std::fmt::Display for Group {
             Self::Reason => "reason",
             Self::Preservation => "preservation",
             Self::HealthCheck => "health check",
+            Self::Invariant => "invariant",
         })
     }
 }

@@ -2,6 +2,7 @@
 //! many seeds fail.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use scenario::result::{FailureResult, RunResult};
 use serde::Serialize;
@@ -29,6 +30,9 @@ pub struct FailureGroup {
     pub reason: String,
     /// The command that repeats the first run.
     pub replay: String,
+    /// The report folder of the first run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<PathBuf>,
 }
 
 /// The cause of a failure, without names and numbers.
@@ -81,12 +85,23 @@ pub fn group(failures: &[(RunResult, Vec<String>)]) -> Vec<FailureGroup> {
             seeds: Vec::new(),
             reason: failure.reason.clone(),
             replay: result.replay.clone(),
+            report: result.report.clone(),
         });
         group.seeds.push(result.seed);
     }
     let mut groups: Vec<_> = groups.into_values().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.seeds.len()));
     groups
+}
+
+/// Groups failures by their cause alone: without undisturbed runs there is nothing to compare.
+pub fn group_by_cause(results: &[RunResult]) -> Vec<FailureGroup> {
+    let failures: Vec<(RunResult, Vec<String>)> = results
+        .iter()
+        .filter(|result| !result.passed())
+        .map(|result| (result.clone(), result.narrative.clone()))
+        .collect();
+    group(&failures)
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use crate::campaign::generate;
 use crate::campaign::groups::{self, FailureGroup};
 use crate::campaign::suite::{self, SUITES, Suite};
 use crate::campaign::tally::{Line, Tally};
+use crate::report::campaign::{self as report, EndedCampaign};
 use crate::report::{files, junit};
 
 /// Default number of seeds.
@@ -127,6 +128,7 @@ impl ChaosCommand {
         let rare: Vec<Line> = suites.iter().flat_map(|suite| campaign.tally.rare(suite)).collect();
         print(&campaign, &rare);
         self.write(&suites, &campaign, &rare)?;
+        self.write_page(&suites, &campaign)?;
         let passed = campaign.results.iter().all(RunResult::passed);
         let outcome = if passed && rare.is_empty() {
             Outcome::Passed
@@ -261,6 +263,34 @@ impl ChaosCommand {
             .collect()
             .await;
         Ok(groups::group(&compared))
+    }
+
+    /// Writes the record and the page of the campaign into the folder of its reports.
+    fn write_page(&self, suites: &[&'static Suite], campaign: &Campaign) -> Result<(), Stop> {
+        let by_cause;
+        let groups = match campaign.interrupt {
+            None => &campaign.groups,
+            Some(_) => {
+                by_cause = groups::group_by_cause(&campaign.results);
+                &by_cause
+            }
+        };
+        let ended = EndedCampaign {
+            suites,
+            results: &campaign.results,
+            tally: &campaign.tally,
+            groups,
+            is_compared: campaign.interrupt.is_none(),
+            wall_seconds: campaign.took.as_secs_f64(),
+        };
+        let page = report::write(&self.report, &ended).map_err(|error| {
+            Stop::Usage(format!(
+                "cannot write the page of the campaign into {}: {error}",
+                self.report.display()
+            ))
+        })?;
+        inform!("the campaign as a page: {}", page.display());
+        Ok(())
     }
 
     fn write(&self, suites: &[&Suite], campaign: &Campaign, rare: &[Line]) -> Result<(), Stop> {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 use judge::evaluate::short;
-use record::{Point, RunRecord, compare};
+use record::{FILE, Point, RunRecord, compare};
 
 use super::output::say;
 use super::report::found;
 use super::{Ended, Outcome, Stop};
+use crate::report::files::write_file;
 use crate::report::record::read_from;
 
 /// Compares two runs event by event, and prints the first difference.
@@ -18,7 +19,7 @@ use crate::report::record::read_from;
 /// the results, plans and narratives of two report folders.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  drydock diff .drydock/records/sim-lifecycle-1 .drydock/records/sim-lifecycle-2\n  drydock diff sim-lifecycle-1 sim-lifecycle-1.2\n\nExit status: 0 no difference, 1 a difference, 2 wrong usage"
+    after_help = "Examples:\n  drydock diff .drydock/records/sim-lifecycle-1 .drydock/records/sim-lifecycle-2\n  drydock diff sim-lifecycle-1 sim-lifecycle-1.2 -o difference.html\n\nExit status: 0 no difference, 1 a difference, 2 wrong usage"
 )]
 pub(super) struct DiffCommand {
     /// A record, its folder, or the name of a report folder
@@ -27,6 +28,9 @@ pub(super) struct DiffCommand {
     /// The other one
     #[arg(value_name = "B")]
     other: PathBuf,
+    /// Also writes a page with the lanes of both runs above each other and their events side by side
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 impl DiffCommand {
@@ -39,7 +43,8 @@ impl DiffCommand {
             )));
         }
         let read = |path: &Path| -> Result<RunRecord, Stop> { Ok(read_from(path)?) };
-        let (one, other) = (read(&one)?, read(&other)?);
+        let paths = (one, other);
+        let (one, other) = (read(&paths.0)?, read(&paths.1)?);
         for (name, record) in [("A", &one), ("B", &other)] {
             let place = &record.meta.place;
             let place = format!("{} on {} with seed {}", place.scenario, place.stage, place.seed);
@@ -48,6 +53,15 @@ impl DiffCommand {
                 record.points.len(),
                 record.meta.verdict.sentence
             );
+        }
+        if let Some(output) = &self.output {
+            if [&paths.0, &paths.1].into_iter().any(|record| is_record(record, output)) {
+                let output = output.display();
+                return Err(Stop::Usage(format!("--output {output} is a record: name another file")));
+            }
+            write_file(output, web::diff_page(&one, &other).as_bytes())
+                .map_err(|error| Stop::Usage(format!("cannot write {}: {error}", output.display())))?;
+            say!("{}", output.display());
         }
         let comparison = compare(&one, &other);
         let Some((left, right)) = comparison.first else {
@@ -68,6 +82,17 @@ impl DiffCommand {
         say!("  B {}", line(right));
         Ok(Outcome::Failed)
     }
+}
+
+/// Whether a file is the given record, or the one in the given folder.
+fn is_record(given: &Path, file: &Path) -> bool {
+    let record = if given.is_dir() {
+        given.join(FILE)
+    } else {
+        given.to_owned()
+    };
+    let same = |path: &Path| path.canonicalize().ok();
+    same(&record).is_some_and(|record| same(file) == Some(record))
 }
 
 /// An event in one line.

@@ -31,6 +31,7 @@ mod nodes;
 mod open_files;
 mod output;
 mod perform;
+mod play;
 mod populate;
 mod progress;
 mod regressions;
@@ -76,6 +77,8 @@ enum Command {
     Run(run::Run),
     /// Starts a control plane, fakecloud and mcm for interactive use; Ctrl-C ends them
     Up(up::Up),
+    /// Shows a simulated world in the browser: pause it, go on by single events, at a speed or to the next violation; Ctrl-C ends it
+    Play(play::PlayCommand),
     /// Shows in ten seconds how a failed machine is kept for analysis, released and replaced
     Demo(demo::Demo),
     /// Starts only a control plane, ready in milliseconds, for tests in any language; Ctrl-C ends it
@@ -144,7 +147,7 @@ impl Command {
             Self::Run(run) => Some(run.is_on_kind()),
             Self::Up(up) => Some(up.is_on_kind()),
             Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
-            Self::Apiserver(_) | Self::Demo(_) => Some(false),
+            Self::Apiserver(_) | Self::Demo(_) | Self::Play(_) => Some(false),
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
             Self::Init(_)
             | Self::Report(_)
@@ -265,10 +268,16 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Run(run) => {
             let mut scenarios = scenarios();
             if run.names_scenarios() {
-                let cases = corpus().into_iter().flat_map(|entry| entry.cases);
-                scenarios.extend(cases.map(|case| case.scenario));
+                scenarios.extend(cases_of(corpus()));
             }
             run.execute(scenarios)
+        }
+        Command::Play(play) => {
+            let mut scenarios = scenarios();
+            if play.names_scenario() {
+                scenarios.extend(cases_of(corpus()));
+            }
+            play.execute(&scenarios)
         }
         Command::Regressions(regressions) => regressions.execute(&corpus()),
         Command::Up(up) => up.execute(),
@@ -309,6 +318,12 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
             ExitCode::from(stop.status())
         }
     }
+}
+
+/// The scenarios of the known bugs.
+fn cases_of(corpus: Vec<Entry>) -> impl Iterator<Item = Scenario> {
+    let cases = corpus.into_iter().flat_map(|entry| entry.cases);
+    cases.map(|case| case.scenario)
 }
 
 /// The threads of wall-clock work, also on fewer cores: a large list or a large object occupies one of them for long, and

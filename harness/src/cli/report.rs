@@ -5,10 +5,11 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use record::export::{self, SummaryRow};
-use record::{FILE, RunRecord};
+use record::{CAMPAIGN_FILE, FILE, RunRecord};
 
 use super::output::say;
 use super::{Ended, Outcome, Stop, block_on};
+use crate::report::campaign::{self, CAMPAIGN_PAGE};
 use crate::report::files::write_file;
 use crate::report::record::{REPORT, read_from};
 
@@ -26,12 +27,16 @@ const OPENERS: [&str; 3] = ["xdg-open", "open", "wslview"];
 /// `--format perfetto` writes a trace for ui.perfetto.dev, `otlp` one for OpenTelemetry, `markdown` a summary with a timeline.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  drydock report .drydock/reports/sim-lifecycle-1 --open\n  drydock report run.drydock.json -o lifecycle.html\n  drydock report sim-lifecycle-1 --format perfetto"
+    after_help = "Examples:\n  drydock report .drydock/reports/sim-lifecycle-1 --open\n  drydock report run.drydock.json -o lifecycle.html\n  drydock report sim-lifecycle-1 --format perfetto\n  drydock report --campaign .drydock/chaos --open"
 )]
 pub(super) struct ReportCommand {
     /// Records, or folders with a record
-    #[arg(required = true, value_name = "RECORD|FOLDER")]
+    #[arg(required_unless_present = "campaign", value_name = "RECORD|FOLDER")]
     records: Vec<PathBuf>,
+
+    /// Makes the page of the campaign in this folder of `drydock chaos` again; the default file is campaign.html in it
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["records", "format", "otlp_endpoint"])]
+    campaign: Option<PathBuf>,
 
     /// The file; the default is report.html, trace.pftrace, otlp.json or summary.md beside the record
     #[arg(short, long, value_name = "FILE")]
@@ -86,6 +91,9 @@ impl Format {
 
 impl ReportCommand {
     pub(super) fn execute(self) -> Ended {
+        if let Some(folder) = &self.campaign {
+            return self.of_campaign(folder);
+        }
         if self.output.is_some() && self.records.len() > 1 {
             return Err(Stop::Usage(format!(
                 "--output names one file, and there are {} records: leave it out, or give one record",
@@ -118,6 +126,27 @@ impl ReportCommand {
             if self.open {
                 open(&output)?;
             }
+        }
+        Ok(Outcome::Passed)
+    }
+}
+
+impl ReportCommand {
+    /// Makes the page of a campaign.
+    fn of_campaign(&self, folder: &Path) -> Ended {
+        let record = campaign::read_from(folder)?;
+        let output = self.output.clone().unwrap_or_else(|| folder.join(CAMPAIGN_PAGE));
+        if output.canonicalize().ok() == folder.join(CAMPAIGN_FILE).canonicalize().ok() {
+            let output = output.display();
+            return Err(Stop::Usage(format!(
+                "--output {output} is the record of the campaign: name another file"
+            )));
+        }
+        campaign::write_page(folder, &record, &output)
+            .map_err(|error| Stop::Usage(format!("cannot write {}: {error}", output.display())))?;
+        say!("{}", output.display());
+        if self.open {
+            open(&output)?;
         }
         Ok(Outcome::Passed)
     }

@@ -9,6 +9,7 @@ mod active_disturbances;
 mod agents;
 mod autoscaler;
 mod flap;
+pub mod follower;
 mod keeper;
 mod misses;
 mod node_drain;
@@ -26,9 +27,11 @@ mod user_intent;
 pub(crate) mod watched_kinds;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::Clock;
+use dashboard::Arrival;
 use futures::stream::{BoxStream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use judge::armed::{Armed, Verdict};
@@ -47,6 +50,7 @@ use stage::{LEASE, Performer, Stage};
 use tokio::sync::watch;
 
 use self::active_disturbances::ActiveDisturbances;
+use self::follower::Follower;
 use self::observe::Raw;
 use self::recording::Recording;
 use self::scope::Scope;
@@ -61,18 +65,28 @@ const READY: Duration = Duration::from_secs(30);
 pub struct ScenarioEngine {
     /// Receives the record of the run.
     pub recording: Recording,
+    /// Follows the run; in virtual time it may hold it up.
+    pub follower: Option<Arc<dyn Follower>>,
 }
 
 impl Performer for ScenarioEngine {
     async fn perform<S: Stage>(&self, stage: &mut S, scenario: &Scenario) -> ScenarioOutcome {
-        perform(stage, scenario, &self.recording).await
+        perform(stage, scenario, &self.recording, self.follower.clone()).await
     }
 }
 
 /// Performs `scenario` on `stage`, which must be running.
-async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario, recording: &Recording) -> ScenarioOutcome {
+async fn perform<S: Stage>(
+    stage: &mut S,
+    scenario: &Scenario,
+    recording: &Recording,
+    follower: Option<Arc<dyn Follower>>,
+) -> ScenarioOutcome {
     let started = stage.clock().now();
     recording.start(started);
+    if let Some(follower) = &follower {
+        follower.begin(started, stage.trace());
+    }
     let scope = Scope::of(scenario, stage.namespace());
     let kinds = WatchedKinds::of(scenario);
     let (served, watches) = kinds.wait_for_definitions(stage);
@@ -93,6 +107,7 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario, recording: &Recor
         scope,
         narrative: Narrative::new(started),
         recording: recording.clone(),
+        follower,
         armed: Vec::new(),
         misses: Vec::new(),
         cloud_hits: BTreeMap::new(),
@@ -169,6 +184,7 @@ struct Engine<'a, S> {
     scope: Scope,
     narrative: Narrative,
     recording: Recording,
+    follower: Option<Arc<dyn Follower>>,
     armed: Vec<(usize, Armed)>,
     /// The steps without an effect so far.
     misses: Vec<Miss>,
@@ -195,6 +211,7 @@ impl<S: Stage> Engine<'_, S> {
             self.step = index + 1;
             self.stage.ahead(&scenario.steps[index..]);
             self.record_checks();
+            self.arrive(true);
             self.record_step(step);
             self.perform_step(step).await?;
         }
@@ -216,6 +233,17 @@ impl<S: Stage> Engine<'_, S> {
         }
         self.find_missed_faults(scenario).await?;
         Ok(())
+    }
+
+    /// Waits until the run's follower lets it go on.
+    fn arrive(&self, is_step: bool) {
+        if let Some(follower) = &self.follower {
+            follower.wait(Arrival {
+                at: self.clock.now(),
+                recorded: self.recording.count(),
+                is_step,
+            });
+        }
     }
 
     /// The final state of the world.
@@ -335,6 +363,7 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     async fn absorb(&mut self, observation: Observation) -> Result<(), Failure> {
+        self.arrive(false);
         if let Seen::Deleted(kind, _) = &observation.what
             && kind.key == "Machine"
         {
@@ -353,6 +382,9 @@ impl<S: Stage> Engine<'_, S> {
         let before = self.world.absorb(&observation);
         self.recording
             .add(|recorder| recorder.observe(&observation, before.as_ref(), &lines));
+        if let Some(follower) = &self.follower {
+            follower.observe(&observation);
+        }
         self.count_events(&observation, before.as_ref());
         self.update_undisturbed_since();
         let violation = self

@@ -11,6 +11,11 @@ use record::Recorder;
 pub struct Recording(Arc<Mutex<Option<Recorder>>>);
 
 impl Recording {
+    /// The record of a run with these events so far.
+    pub fn of(recorder: Option<Recorder>) -> Self {
+        Self(Arc::new(Mutex::new(recorder)))
+    }
+
     /// Begins the record of a scenario that starts now.
     pub(super) fn start(&self, now: Timestamp) {
         *self.0.lock() = Some(Recorder::new(now));
@@ -21,6 +26,16 @@ impl Recording {
         if let Some(recorder) = self.0.lock().as_mut() {
             change(recorder);
         }
+    }
+
+    /// The number of recorded events.
+    pub(super) fn count(&self) -> u64 {
+        self.0.lock().as_ref().map_or(0, Recorder::recorded)
+    }
+
+    /// A copy of the record so far; `None`: the scenario did not start.
+    pub fn copy(&self) -> Option<Recorder> {
+        self.0.lock().clone()
     }
 
     /// The record so far; `None`: the scenario did not start.

@@ -3,6 +3,7 @@
 //!
 //! The module `cli` prints the progress of runs.
 
+pub mod campaign;
 pub mod ctrf;
 pub mod diff;
 pub mod driver;

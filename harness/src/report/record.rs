@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use ::record::{FILE, Program, ReadError, Recorder, RunRecord, check_size, read, without_secrets};
+use ::record::{FILE, Place, Program, ReadError, Recorder, RunRecord, Session, check_size, read, without_secrets};
 use clock::Clock;
+use jiff::Timestamp;
 use scenario::job::Job;
 use scenario::result::RunResult;
+use sim::{Entry, Trace};
 use stage::StageResult;
 
 use super::files::write_file;
@@ -74,7 +76,10 @@ pub(super) fn write(folder: &Path, job: &Job, result: &RunResult, ran: Option<Ra
 }
 
 /// The complete record of a run.
-fn complete(job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Result<RunRecord> {
+///
+/// # Errors
+/// When the plan has no YAML form.
+pub fn complete(job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Result<RunRecord> {
     let (stage, recorder) = match ran {
         Some(Ran { stage, recorder }) => (Some(stage), recorder),
         None => (None, None),
@@ -82,19 +87,59 @@ fn complete(job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Result<R
     // A run that did not start has no stage clock; the wall clock gives its start.
     let mut recorder = recorder.unwrap_or_else(|| Recorder::new(Clock::wall().now()));
     if let Some(stage) = stage {
-        recorder.add_stage_events(trace::stage_events(stage, &job.plan.disturbances));
+        let events = trace::stage_events(&stage.processes, &stage.scheduled, &job.plan.disturbances);
+        recorder.add_stage_events(events);
         if !stage.entries.is_empty() {
-            let missing = stage.entries.first().map_or(0, |entry| entry.number);
-            recorder.add_causes(&trace::entries(&stage.entries), missing);
+            add_causes(&mut recorder, &stage.entries);
         }
     }
+    Ok(recorder.finish(job, result, plan(job)?, program()))
+}
+
+fn add_causes(recorder: &mut Recorder, trace: &[Entry]) {
+    let missing = trace.first().map_or(0, |entry| entry.number);
+    recorder.add_causes(&trace::entries(trace), missing);
+}
+
+/// The plan of a job as YAML, without the data of Secrets.
+///
+/// # Errors
+/// When the plan has no YAML form.
+pub fn plan(job: &Job) -> io::Result<String> {
     let plan = without_secrets(serde_json::to_value(&job.plan)?);
-    let plan = serde_saphyr::to_string(&plan).map_err(io::Error::other)?;
-    let program = Program {
+    serde_saphyr::to_string(&plan).map_err(io::Error::other)
+}
+
+fn program() -> Program {
+    Program {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: COMMITS.iter().find_map(|name| std::env::var(name).ok()),
+    }
+}
+
+/// The record so far of a simulated run that is in progress, with the processes and causes that its trace explains. `now` is the
+/// virtual time, `plan` the plan of the job as YAML.
+pub fn so_far(job: &Job, mut recorder: Recorder, trace: Option<&Trace>, now: Timestamp, plan: String) -> RunRecord {
+    if let Some(trace) = trace {
+        recorder.add_stage_events(trace::stage_events(&trace.process_entries(), &[], &[]));
+        add_causes(&mut recorder, &trace.entries());
+    }
+    let session = Session {
+        place: Place {
+            scenario: job.plan.scenario.name.clone(),
+            about: job.plan.scenario.about.clone(),
+            stage: job.stage,
+            target: job.target,
+            seed: job.plan.seed,
+            mutant: job.plan.mutant.clone(),
+            controller: None,
+        },
+        plan,
+        sentence: "The run is in progress".to_owned(),
+        replay: job.replay(&job.reports.join(job.report_name())),
+        program: program(),
     };
-    Ok(recorder.finish(job, result, plan, program))
+    recorder.so_far(now, session)
 }
 
 /// Reads a record: a file, or the one in a folder.

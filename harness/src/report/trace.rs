@@ -3,8 +3,7 @@
 use record::{StageEvent, StageEventKind, TraceEntry, TraceEvent, Window};
 use scenario::plan::Disturbance;
 use sim::{Entry, Event};
-use stage::StageResult;
-use stage::plan::schedule::Part;
+use stage::plan::schedule::{Part, Scheduled};
 
 /// The entries of a trace that causes depend on.
 pub(super) fn entries(trace: &[Entry]) -> Vec<TraceEntry> {
@@ -62,9 +61,13 @@ fn object_of(path: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// The starts and ends of processes, and the disturbances of the plan.
-pub(super) fn stage_events(stage: &StageResult, disturbances: &[Disturbance]) -> Vec<StageEvent> {
-    let mut events: Vec<StageEvent> = stage.processes.iter().filter_map(process_event).collect();
-    for scheduled in &stage.scheduled {
+pub(super) fn stage_events(
+    processes: &[Entry],
+    scheduled: &[Scheduled],
+    disturbances: &[Disturbance],
+) -> Vec<StageEvent> {
+    let mut events: Vec<StageEvent> = processes.iter().filter_map(process_event).collect();
+    for scheduled in scheduled {
         let rule = disturbances.get(scheduled.disturbance).and_then(Disturbance::rule);
         let window = match scheduled.part {
             Part::Moment => Window::Moment,

@@ -234,6 +234,11 @@ pub trait Stage {
     /// Stages without a trace ignore it.
     fn fault(&self, target: &str, what: &str);
 
+    /// The trace of a simulated world.
+    fn trace(&self) -> Option<&::sim::Trace> {
+        None
+    }
+
     /// Announces the remaining steps, including the one that starts now.
     fn ahead(&mut self, _steps: &[Step]) {}
 

@@ -11,7 +11,7 @@ const PAUSE = 150;
  * @param {any} body
  * @returns {Promise<Response>}
  */
-function post(path, body) {
+export function post(path, body) {
   return fetch(path, { method: "POST", headers: { "content-type": "application/json", "x-drydock-request": "1" }, body: JSON.stringify(body) });
 }
 

@@ -31,13 +31,14 @@ function step(state, points, direction) {
 
 /**
  * @param {import("./state.js").State} state
+ * @param {{name: string, shown: string | null, text: string, action: () => void}[]} more further keys of this page
  */
-export function keys(state) {
+export function keys(state, more = []) {
   const help = byId("help");
   fill(
     help,
     element("b", {}, "Keys"),
-    element("dl", {}, ...KEYS.flatMap(([key, text]) => [element("dt", {}, key), element("dd", {}, text)])),
+    element("dl", {}, ...[...KEYS, ...more.filter((key) => key.shown).map((key) => [key.shown, key.text])].flatMap(([key, text]) => [element("dt", {}, key), element("dd", {}, text)])),
     element("p", {}, "Search: words, or verb:, actor:, by:, object:, code:, fault:, step:, is:violation, is:failed. A minus excludes. In the timeline, Ctrl and the wheel zoom; in the overview, drag."),
     element("button", { type: "button", onclick: () => help.close() }, "Close"),
   );
@@ -65,6 +66,7 @@ export function keys(state) {
     g: () => state.fold(!state.folded),
     "?": () => help.showModal(),
     Escape: () => (state.selected !== null ? state.select(null) : state.find("")),
+    ...Object.fromEntries(more.map((key) => [key.name, key.action])),
   };
   document.addEventListener("keydown", (event) => {
     const { target } = event;
@@ -73,6 +75,8 @@ export function keys(state) {
       if (event.key === "Escape") target.blur();
       return;
     }
+    // Space presses a button.
+    if (event.key === " " && target.matches("button, summary")) return;
     // Elements that scroll keep their arrow keys.
     if (event.key.startsWith("Arrow") && target.matches("pre, details *, .detail *")) return;
     const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];

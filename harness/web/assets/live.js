@@ -7,6 +7,7 @@ import { topology } from "./topology.js";
 import { owners, problems, selection } from "./entity.js";
 import { chaos } from "./chaos.js";
 import { timeline } from "./timeline.js";
+import { playback } from "./play.js";
 
 /** The states of the legend. */
 const LEGEND = ["Pending", "Running", "Unknown", "NotReady", "Terminating", "stopped"];
@@ -108,16 +109,17 @@ async function savePlan(result) {
  * Follows the changes of the world. The browser connects again by itself, and names the last change that it has.
  * @param {View} view
  * @param {(text: string, lost: boolean) => void} connection
- * @param {() => void} onChange
+ * @param {(changes: any) => void} onChange
  */
 function follow(view, connection, onChange) {
   const events = new EventSource(`/api/events?after=${view.world.number}`);
   events.onopen = () => connection("live", false);
   events.onerror = () => connection(events.readyState === EventSource.CLOSED ? "the connection is lost: reload the page" : "the connection is lost: connecting again", true);
   events.onmessage = (message) => {
-    view.world.apply(JSON.parse(message.data));
+    const changes = JSON.parse(message.data);
+    view.world.apply(changes);
     view.changed();
-    onChange();
+    onChange(changes);
   };
 }
 
@@ -128,7 +130,10 @@ async function startLive() {
   // For the console of the browser and for tests.
   window.drydock = view;
   const head = liveHead(view);
-  view.drawings.push(head.draw, topology(view), owners(view), problems(view), selection(view), chaos(view, settings));
+  const play = playback(settings.playback);
+  view.drawings.push(head.draw, topology(view), owners(view), problems(view), selection(view));
+  // A simulated world has its faults in its plan.
+  if (settings.faults.length > 0) view.drawings.push(chaos(view, settings));
   fill(byId("legend"), ...LEGEND.map((label) => {
     const key = element("span", {}, label);
     key.style.setProperty("--color", `var(${styleOf({ class: "phase", label }).variable})`);
@@ -140,9 +145,13 @@ async function startLive() {
   });
   new ResizeObserver(() => view.changed()).observe(byId("topology-scroll"));
   view.changed();
-  follow(view, head.connection, await timeline(view.colors));
+  const refresh = await timeline(view.colors, play.keys);
+  follow(view, head.connection, (changes) => {
+    if (changes.playback) play.update(changes.playback);
+    refresh();
+  });
 }
 
 startLive().catch((error) => {
-  byId("live-head").textContent = `The dashboard cannot be shown: ${error}. Open the URL that drydock up printed.`;
+  byId("live-head").textContent = `The dashboard cannot be shown: ${error}. Open the URL that drydock printed.`;
 });

@@ -26,15 +26,22 @@ pub fn page(record: &RunRecord) -> io::Result<String> {
     let data = STANDARD.encode(packed.finish()?);
     let place = &record.meta.place;
     let title = format!("{} on {} with seed {}", place.scenario, place.stage, place.seed);
-    let parts = [
-        ("{{title}}", escaped(&title)),
-        ("{{style}}", STYLE.to_owned()),
-        ("{{script}}", script::joined()),
-        ("{{noscript}}", table::of(record)),
-        ("{{data}}", data),
-    ];
-    let mut page = String::with_capacity(SHELL.len() + parts.iter().map(|(_, text)| text.len()).sum::<usize>());
-    for line in SHELL.lines() {
+    Ok(filled(
+        SHELL,
+        &[
+            ("{{title}}", &escaped(&title)),
+            ("{{style}}", STYLE),
+            ("{{script}}", &script::joined()),
+            ("{{noscript}}", &table::of(record)),
+            ("{{data}}", &data),
+        ],
+    ))
+}
+
+/// A frame with its parts.
+pub(crate) fn filled(shell: &str, parts: &[(&str, &str)]) -> String {
+    let mut page = String::with_capacity(shell.len() + parts.iter().map(|(_, text)| text.len()).sum::<usize>());
+    for line in shell.lines() {
         // One part a line: a part is never searched for the name of another one.
         match parts.iter().find(|(name, _)| line.contains(name)) {
             Some((name, text)) => {
@@ -44,7 +51,7 @@ pub fn page(record: &RunRecord) -> io::Result<String> {
             None => page.extend([line, "\n"]),
         }
     }
-    Ok(page)
+    page
 }
 
 #[cfg(test)]

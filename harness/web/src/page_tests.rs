@@ -7,6 +7,7 @@ use regex::Regex;
 use super::*;
 use crate::live::LIVE_SHELL;
 use crate::script::{LIVE_MODULES, MODULES};
+use crate::static_page::{STATIC_SHELL, STATIC_STYLE};
 
 /// A name that does harm in a page that takes it for HTML.
 const EVIL: &str = "</script><img src=x onerror=alert(1)>{{data}}";
@@ -75,7 +76,11 @@ fn no_asset_refers_to_another_host() {
     let url =
         Regex::new(r#"(?i)(https?:)?//[a-z0-9-]+\.[a-z]|url\(|@import|fetch\(|XMLHttpRequest|WebSocket|src="#).unwrap();
     let modules = MODULES.iter().map(|module| (module.name, module.text));
-    for (name, text) in modules.chain([("shell.html", SHELL), ("theme.css", STYLE)]) {
+    let pages = [("static.html", STATIC_SHELL), ("static.css", STATIC_STYLE)];
+    for (name, text) in modules
+        .chain([("shell.html", SHELL), ("theme.css", STYLE)])
+        .chain(pages)
+    {
         let found = url.find(text);
         assert!(found.is_none(), "{name}: {found:?}");
     }
@@ -96,7 +101,8 @@ fn no_asset_of_the_dashboard_refers_to_another_host() {
 #[test]
 fn the_assets_have_at_most_150_kilobytes() {
     let modules = MODULES.iter().chain(LIVE_MODULES).map(|module| module.text.len());
-    let shells = [SHELL, STYLE, LIVE_SHELL, crate::asset("live.css").unwrap().text];
+    let live_style = crate::asset("live.css").unwrap().text;
+    let shells = [SHELL, STYLE, LIVE_SHELL, live_style, STATIC_SHELL, STATIC_STYLE];
     let all = modules.sum::<usize>() + shells.iter().map(|text| text.len()).sum::<usize>();
     assert!(all <= 150_000, "{all} bytes");
 }

@@ -51,6 +51,7 @@ modules! {
     "topology.js",
     "timeline.js",
     "chaos.js",
+    "play.js",
     "entity.js",
     "live.js",
 }

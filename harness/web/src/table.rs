@@ -56,7 +56,7 @@ fn is_main(point: &Point) -> bool {
 }
 
 /// The time since the start of the scenario.
-fn time(at: Micros) -> String {
+pub(crate) fn time(at: Micros) -> String {
     let time = Duration::from_micros(at.0);
     let (minutes, seconds) = (time.as_secs() / 60, time.as_secs() % 60);
     let (hours, minutes) = (minutes / 60, minutes % 60);

@@ -5,6 +5,7 @@
 mod faults;
 mod figures;
 mod looks;
+mod playback;
 mod security;
 mod stream;
 mod topology;

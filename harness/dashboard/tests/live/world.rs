@@ -30,6 +30,16 @@ pub(crate) struct Cloud {
     pub(crate) performed: Mutex<Vec<Step>>,
 }
 
+impl Cloud {
+    /// The cloud of a world.
+    pub(crate) fn of(world: &Shared) -> Self {
+        Self {
+            world: Arc::clone(world),
+            performed: Mutex::default(),
+        }
+    }
+}
+
 impl Executor for Cloud {
     fn perform(&self, step: Step, vm: Option<String>) -> BoxFuture<'static, Result<(), PerformError>> {
         let done = match step.request() {
@@ -172,10 +182,7 @@ impl Live {
         let mut model = LiveWorld::new(began, settings);
         fill(&mut model);
         let world: Shared = Arc::new(Mutex::new(model));
-        let cloud = Arc::new(Cloud {
-            world: Arc::clone(&world),
-            performed: Mutex::default(),
-        });
+        let cloud = Arc::new(Cloud::of(&world));
         let executor: Arc<dyn Executor> = Arc::clone(&cloud) as _;
         let dashboard = runtime
             .block_on(Dashboard::bind(0, buttons, Arc::clone(&world), executor, clock))

@@ -84,6 +84,13 @@ pub struct Invariant {
     check: fn() -> Box<dyn Check>,
 }
 
+impl Invariant {
+    /// Whether a single run can violate it. Others compare two runs.
+    pub fn is_of_one_run(&self) -> bool {
+        (self.check)().is_evaluated()
+    }
+}
+
 /// How much of an invariant is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {

@@ -97,6 +97,12 @@ impl Recorder {
         }
     }
 
+    /// How often each invariant was evaluated, of those that were.
+    pub fn evaluated(&self) -> impl Iterator<Item = (&str, u64)> {
+        let evaluated = self.checks.invariants.iter().filter(|check| check.evaluated > 0);
+        evaluated.map(|check| (check.name.as_str(), check.evaluated))
+    }
+
     /// Records that an invariant is violated. `observed`: the latest observation shows it; otherwise a deadline passed.
     pub fn violated(&mut self, invariant: &str, observed: bool) {
         let point = self.latest.filter(|_| observed);

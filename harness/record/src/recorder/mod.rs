@@ -81,6 +81,11 @@ impl Recorder {
         }
     }
 
+    /// The number of events that were recorded so far, including those that were dropped later.
+    pub fn recorded(&self) -> u64 {
+        self.next
+    }
+
     /// Records an observation. `before` is the object's previous version, and `lines` describe the observation in the
     /// narrative.
     pub fn observe(&mut self, observation: &Observation, before: Option<&Value>, lines: &[String]) {

@@ -1,4 +1,4 @@
-//! The record of an interactive session, which has no scenario, no checks and no end.
+//! The record of what goes on: an interactive session, which has no scenario, no checks and no end, or a run in progress.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use super::finish::{Program, numbered, sort};
 use crate::model::{Causes, Meta, Place, RunRecord, Span, Verdict};
 use crate::{MOST_POINTS, VERSION, counters, limits};
 
-/// What a session is.
+/// What goes on.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Where it runs; its scenario is the name of the session.
+    /// Where it runs; the scenario of a session is the name of the session.
     pub place: Place,
-    /// What was done so far, as a plan.
+    /// What was done so far, or what a run does, as a plan.
     pub plan: String,
     /// Its state in one sentence.
     pub sentence: String,
-    /// The command that starts another one.
+    /// The command that starts it again.
     pub replay: String,
     /// The program that runs it.
     pub program: Program,
 }
 
 impl Recorder {
-    /// The record so far of a session that goes on.
+    /// The record so far.
     pub fn so_far(&self, now: Timestamp, session: Session) -> RunRecord {
         let mut dropped = self.dropped.clone();
         if self.heartbeats > 0 {
@@ -64,8 +64,13 @@ impl Recorder {
                 point: None,
             },
             replay: session.replay,
-            causes: Causes::Unknown,
+            causes: match self.causes_known {
+                true => Causes::Recorded,
+                false => Causes::Unknown,
+            },
         };
+        let mut checks = self.checks.invariants.clone();
+        checks.extend(self.checks.expectations.values().cloned());
         let actors = self.actors.clone().list();
         let counters = counters::of(&actors, &spans, &points);
         RunRecord {
@@ -75,7 +80,7 @@ impl Recorder {
             spans,
             points,
             counters,
-            checks: Vec::new(),
+            checks,
             dropped,
         }
     }

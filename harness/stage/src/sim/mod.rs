@@ -211,6 +211,10 @@ impl Stage for SimStage {
         }
     }
 
+    fn trace(&self) -> Option<&Trace> {
+        Some(&self.trace)
+    }
+
     fn crash(&mut self, crash: &Crash) -> Result<(), StageError> {
         crash_at(&self.gate_of(crash.process), crash)
     }

@@ -7,4 +7,5 @@ mod figures;
 mod looks;
 mod opens;
 mod report;
+mod static_pages;
 mod time_range;

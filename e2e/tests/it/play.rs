@@ -1,0 +1,183 @@
+//! `drydock play`: a simulated world that a page paces, over plain HTTP.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::drydock::{drydock, drydock_program, holds_secret, printed, simulate};
+use crate::up::Up;
+
+/// A played world and its page's cookie.
+struct Playing {
+    process: Up,
+    address: String,
+    cookie: String,
+}
+
+impl Playing {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut command = drydock_program();
+        command.arg("play").args(arguments).current_dir(folder);
+        let process = Up::when_it_prints("Ctrl-C ends it", &mut command);
+        let url = process.printed.split("Open ").nth(1).unwrap();
+        let url = url.lines().next().unwrap().strip_prefix("http://").unwrap();
+        let (address, path) = url.split_once('/').unwrap();
+        let mut playing = Self {
+            address: address.to_owned(),
+            cookie: String::new(),
+            process,
+        };
+        let (head, _) = playing.request(&format!("GET /{path}"), "");
+        let cookie = head.split("set-cookie: ").nth(1).unwrap();
+        playing.cookie = cookie.split(';').next().unwrap().to_owned();
+        playing
+    }
+
+    /// Sends a request. Returns the head and the body of the response.
+    fn request(&self, line: &str, body: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!(
+            "{line} HTTP/1.1\r\nhost: {address}\r\norigin: http://{address}\r\nx-drydock-request: 1\r\ncookie: {}\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n{body}",
+            self.cookie,
+            body.len(),
+            address = self.address
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> Value {
+        serde_json::from_str(&self.request(&format!("GET {path}"), "").1).unwrap()
+    }
+
+    fn command(&self, body: &str) {
+        let (head, answer) = self.request("POST /api/play", body);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}: {answer}");
+    }
+
+    /// Waits for that state of the playback. Asks again and again: the time of a simulation is none of the wall clock.
+    fn wait_for(&self, state: &str) {
+        while self.get("/api/state")["playback"]["state"] != state {
+            std::thread::yield_now();
+        }
+    }
+
+    /// The summaries of the events so far.
+    fn events(&self) -> Vec<String> {
+        let record = self.get("/api/record");
+        let points = record["points"].as_array().unwrap();
+        points
+            .iter()
+            .map(|point| point["summary"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+#[test]
+fn a_played_run_is_the_same_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let playing = Playing::start(folder.path(), &["lifecycle", "--seed", "7"]);
+    playing.wait_for("paused");
+    let before = playing.events();
+    for _ in 0..3 {
+        playing.command(r#"{"action":"event"}"#);
+        playing.wait_for("paused");
+    }
+    let after = playing.events();
+    assert!(after.len() >= before.len() + 3, "{before:?} {after:?}");
+    // In real time the next event is minutes away.
+    playing.command(r#"{"action":"speed","speed":1}"#);
+    playing.command(r#"{"action":"resume"}"#);
+    playing.command(r#"{"action":"pause"}"#);
+    playing.command(r#"{"action":"step"}"#);
+    playing.wait_for("paused");
+    let so_far = playing.get("/api/record");
+    assert_eq!(so_far["meta"]["causes"], "recorded");
+    assert!(
+        so_far["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|check| check["kind"] == "invariant")
+    );
+    playing.command(r#"{"action":"end"}"#);
+    playing.wait_for("ended");
+
+    let record = playing.get("/api/record");
+    assert_eq!(record["meta"]["verdict"]["passed"], true);
+    assert!(record["points"].as_array().unwrap().len() > after.len());
+    let (_, runs) = simulate(folder.path(), &["lifecycle", "--seed", "7", "--record=records"]);
+    assert_eq!(record["meta"]["trace"], runs[0]["trace"]);
+    let text = std::fs::read(folder.path().join("records/sim-lifecycle-7/run.drydock.json")).unwrap();
+    let mut plain: Value = serde_json::from_slice(&text).unwrap();
+    // The wall clock is the only difference.
+    plain["meta"]["wallSeconds"] = record["meta"]["wallSeconds"].clone();
+    assert_eq!(record, plain);
+    assert!(!holds_secret(&record.to_string()), "the record holds a secret");
+    playing.process.end();
+}
+
+#[test]
+fn a_failed_seed_of_a_campaign_has_a_page_and_is_played_from_its_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let campaign = "chaos first-light --mutant R04 --failures 1 --jobs 1";
+    let output = drydock(folder.path(), &campaign.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    let page = std::fs::read_to_string(folder.path().join(".drydock/chaos/campaign.html")).unwrap();
+    let (_, link) = page.split_once("href=\"").unwrap();
+    let report = Path::new(".drydock/chaos").join(link.split_once('"').unwrap().0);
+    assert!(folder.path().join(&report).exists(), "{}", report.display());
+    let again = drydock(
+        folder.path(),
+        &["report", "--campaign", ".drydock/chaos", "-o", "again.html"],
+    );
+    assert!(again.status.success(), "{}", printed(&again));
+    let again = std::fs::read_to_string(folder.path().join("again.html")).unwrap();
+    for text in ["1 of 4 seeds failed", "▲ violated in 1 seed", "▲ never reached"] {
+        assert!(page.contains(text) && again.contains(text), "{text}: {page}");
+    }
+    assert!(!holds_secret(&page));
+
+    let plan = report.with_file_name("plan.yaml").display().to_string();
+    let mut playing = Playing::start(folder.path(), &["--plan", &plan]);
+    playing.wait_for("paused");
+    playing.command(r#"{"action":"end"}"#);
+    playing.wait_for("ended");
+    let end = playing.get("/api/state")["playback"]["end"].clone();
+    assert_eq!(end["passed"], false);
+    let record = playing.get("/api/record");
+    assert_eq!(record["meta"]["verdict"]["sentence"], end["sentence"]);
+    let points = record["points"].as_array().unwrap();
+    assert_eq!(points.iter().filter(|point| !point["violates"].is_null()).count(), 1);
+    playing
+        .process
+        .prints("Its report is in .drydock/reports/sim-campaign-4");
+    // The plan that the page saves is that of the run.
+    let (_, saved) = playing.request("GET /api/plan", "");
+    std::fs::write(folder.path().join("session.yaml"), saved).unwrap();
+    let replayed = drydock(folder.path(), &["run", "--plan", "session.yaml"]);
+    assert_eq!(replayed.status.code(), Some(1), "{}", printed(&replayed));
+    playing.process.end();
+}
+
+#[rstest]
+#[case::a_folder_without_a_campaign(&["report", "--campaign", "."], "contains no campaign.drydock.json")]
+#[case::an_unknown_scenario(&["play", "lifecicle"], "near it are: lifecycle")]
+#[case::nothing(&["play"], "<SCENARIO")]
+#[case::two(&["play", "lifecycle", "--plan", "a.yaml"], "cannot be used with")]
+#[case::no_such_plan(&["play", "--plan", "a.yaml"], "a.yaml")]
+#[case::a_wrong_port(&["play", "lifecycle", "--dashboard-port", "70000"], "--dashboard-port")]
+fn a_wrong_command_line_is_refused(#[case] arguments: &[&str], #[case] expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = drydock(folder.path(), arguments);
+    let printed = printed(&output);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains(expected), "{printed}");
+}
