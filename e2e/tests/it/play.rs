@@ -22,8 +22,8 @@ impl Playing {
         let mut command = drydock_program();
         command.arg("play").args(arguments).current_dir(folder);
         let process = Up::when_it_prints("Ctrl-C ends it", &mut command);
-        let url = process.printed.split("Open ").nth(1).unwrap();
-        let url = url.lines().next().unwrap().strip_prefix("http://").unwrap();
+        let (_, url) = process.printed.split_once("Open http://").unwrap();
+        let url = url.lines().next().unwrap().to_owned();
         let (address, path) = url.split_once('/').unwrap();
         let mut playing = Self {
             address: address.to_owned(),
