@@ -126,7 +126,7 @@ mod tests {
 
     #[rstest]
     #[case(json!({ "replicas": 2, "readyReplicas": 2, "availableReplicas": 1 }), &[])]
-    #[case(json!({ "replicas": -1 }), &["status.replicas"])]
+    #[case(json!({ "replicas": 0, "unavailableReplicas": -1 }), &["status.unavailableReplicas"])]
     #[case(json!({ "replicas": 1, "readyReplicas": 2 }), &["status.readyReplicas"])]
     #[case(json!({ "replicas": 2, "readyReplicas": 1, "availableReplicas": 2 }), &["status.availableReplicas"])]
     fn counts_fit_together(#[case] status: Value, #[case] expected: &[&str]) {

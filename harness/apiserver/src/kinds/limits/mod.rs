@@ -38,12 +38,15 @@ pub(crate) fn default_resources(ranges: &[Value], pod: &mut Value) {
                 }
             }
         }
-        if let Some(annotations) = object(pod, "/metadata/annotations").filter(|_| !notes.is_empty()) {
+        if notes.is_empty() {
+            continue;
+        }
+        if let Some(annotations) = object(pod, "/metadata/annotations") {
             let note = format!("LimitRanger plugin set: {}", notes.join("; "));
             annotations.insert(ANNOTATION.to_owned(), note.into());
         }
+        pods::set_quality(pod);
     }
-    pods::set_quality(pod);
 }
 
 /// The defaults of containers in a range; later items replace earlier ones.

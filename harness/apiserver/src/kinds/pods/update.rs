@@ -198,7 +198,7 @@ mod tests {
     #[case(json!({ "nodeSelector": { "a": "2" } }), &["spec.nodeSelector"])]
     #[case(json!({ "nodeSelector": null }), &["spec.nodeSelector"])]
     #[case(json!({ "affinity": { "nodeAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [] } } }), &[])]
-    #[case(json!({ "affinity": { "podAffinity": {} } }), &["spec"])]
+    #[case(json!({ "affinity": { "podAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 1 }] } } }), &["spec"])]
     fn the_nodes_of_a_gated_pod_can_be_narrowed_down(#[case] changes: Value, #[case] expected: &[&str]) {
         let gated = json!({ "schedulingGates": [{ "name": "g" }], "nodeSelector": { "a": "1" } });
         let mut changed = gated.clone();
