@@ -234,6 +234,11 @@ pub trait Stage {
     /// Stages without a trace ignore it.
     fn fault(&self, target: &str, what: &str);
 
+    /// The number of entries of the trace so far; `None`: the stage has no trace.
+    fn trace_length(&self) -> Option<u64> {
+        None
+    }
+
     /// Announces the remaining steps, including the one that starts now.
     fn ahead(&mut self, _steps: &[Step]) {}
 

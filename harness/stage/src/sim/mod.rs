@@ -223,6 +223,10 @@ impl Stage for SimStage {
         self.trace.fault(target, what);
     }
 
+    fn trace_length(&self) -> Option<u64> {
+        Some(self.trace.len())
+    }
+
     fn ahead(&mut self, steps: &[Step]) {
         let undisturbed = !pulses::any_disturbs(steps);
         self.stability.undisturbed.store(undisturbed, Ordering::Relaxed);
