@@ -11,6 +11,7 @@ use crate::evaluate::{call_count, describe, holds, resolved};
 use crate::grounds::ungrounded;
 use crate::readings::Readings;
 use crate::signature;
+use crate::unmet;
 use crate::world::WorldState;
 
 /// The state of an expectation.
@@ -68,6 +69,11 @@ impl Armed {
     /// The signature of its failure, now that it is missed.
     pub fn signature(&self, world: &WorldState, timeouts: &Timeouts) -> Signature {
         signature::of_missed(&self.expectation, &self.that, world, timeouts)
+    }
+
+    /// The parts of its condition that do not hold as expected, each with what is observed.
+    pub fn unmet(&self, world: &WorldState, timeouts: &Timeouts) -> Vec<(String, String)> {
+        unmet::parts(&self.expectation, &self.that, world, timeouts)
     }
 
     /// Why the expectation could not fail, now that it is met: nothing that its condition names ever existed; `None`: it

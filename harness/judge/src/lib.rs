@@ -18,7 +18,9 @@ pub mod preserved;
 mod readings;
 pub mod remediation;
 pub mod signature;
+mod unmet;
 mod workloads;
 pub mod world;
+pub mod writes;
 
 pub use self::outcome::{Failure, Miss, ScenarioOutcome};

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use scenario::cloud::CloudEvent;
-use scenario::observation::{Observation, Quiet, Seen};
+use scenario::observation::{Observation, Quiet, Request, Seen};
 use serde_json::Value;
 
 use super::evaluate::{between, short};
 use super::workloads::condition;
 use super::world::{WorldState, key};
 use crate::object::text;
+use crate::writes;
 
 /// One line of the narrative.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,12 @@ impl Narrative {
 
     /// Appends what an observation changes; `before` is the world before it. Returns the texts of the new lines.
     pub fn push_observation(&mut self, observation: &Observation, before: &WorldState) -> Vec<String> {
-        let lines = describe(observation, before);
+        let mut lines = describe(observation, before);
+        // Repeated requests fail in the same way.
+        let last = self.lines.last().map(|line| &line.what);
+        if matches!(observation.what, Seen::Request(_)) && lines.first() == last {
+            lines.clear();
+        }
         for what in &lines {
             self.push(observation.at, what.clone());
         }
@@ -95,6 +101,11 @@ fn describe(observation: &Observation, before: &WorldState) -> Vec<String> {
                     object,
                     "/status/phase",
                 ),
+                of @ ("MachineSet" | "MachineDeployment") => {
+                    let mut lines = describe_existence(&format!("{of} {}", key.2), old, object);
+                    lines.extend(writes::describe(&format!("{of} {}", key.2), old, object));
+                    lines
+                }
                 kind => describe_existence(&format!("{kind} {}", key.2), old, object),
             }
         }
@@ -128,7 +139,7 @@ fn describe(observation: &Observation, before: &WorldState) -> Vec<String> {
             if kubelet.message.is_empty() { "" } else { ": " },
             kubelet.message
         )],
-        Seen::Request(_) => Vec::new(),
+        Seen::Request(request) => refused(request).into_iter().collect(),
         Seen::Quiet(quiet) => vec![
             match quiet {
                 Quiet::Began => "all faults are removed: the world may settle",
@@ -179,7 +190,22 @@ fn machine(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
             lines.push(format!("{what} {label}: {now}"));
         }
     }
+    lines.extend(writes::describe(&what, old, object));
     lines
+}
+
+/// A request of the controller that was refused or failed. That an object does not exist is an answer, and Leases are
+/// renewed again soon.
+fn refused(request: &Request) -> Option<String> {
+    let is_answer = request.code < 400 || request.code == 404 && request.verb == "get";
+    let Request {
+        verb,
+        resource,
+        name,
+        code,
+        ..
+    } = request;
+    (!is_answer && resource != "leases").then(|| format!("request of mcm: {verb} {resource} {name}: {code}"))
 }
 
 fn node(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
@@ -193,6 +219,7 @@ fn node(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
             _ => format!("{what} Ready {was} -> {now}"),
         });
     }
+    lines.extend(writes::describe(&what, old, object));
     lines
 }
 

@@ -54,14 +54,7 @@ pub(crate) fn of_missed(
     world: &WorldState,
     timeouts: &Timeouts,
 ) -> Signature {
-    let (word, wanted) = match &expectation.holds {
-        Temporal::Eventually(_) => ("eventually", true),
-        Temporal::Always(_) => ("always", true),
-        Temporal::Never(_) => ("never", false),
-        Temporal::ForAtLeast(_) => ("forAtLeast", true),
-        Temporal::AtMost(_) => ("atMost", false),
-        Temporal::Throughout => ("throughout", true),
-    };
+    let (word, wanted) = form(&expectation.holds);
     let mut ways = BTreeSet::new();
     let mut add = |way: String| {
         ways.insert(format!("{word}: {way}"));
@@ -75,6 +68,18 @@ pub(crate) fn of_missed(
     Signature {
         cause: Cause::Expectation,
         ways,
+    }
+}
+
+/// The name of a temporal form, and whether it wants the condition to hold.
+pub(crate) fn form(holds: &Temporal) -> (&'static str, bool) {
+    match holds {
+        Temporal::Eventually(_) => ("eventually", true),
+        Temporal::Always(_) => ("always", true),
+        Temporal::Never(_) => ("never", false),
+        Temporal::ForAtLeast(_) => ("forAtLeast", true),
+        Temporal::AtMost(_) => ("atMost", false),
+        Temporal::Throughout => ("throughout", true),
     }
 }
 

@@ -1,15 +1,23 @@
 //! Finds who wrote an object, and the event that led to it, in the trace of a simulated run.
 //!
 //! The trace contains what each process received and sent, in order. An object's resource version identifies the write,
-//! and so the process that sent it. The cause of a write is the latest change of the object, or of a related
-//! one, that this process had received before: a delivery of a watch, or the answer of a cloud call.
+//! and so the process that sent it. No cause is guessed. What the harness does itself is known: the step that sent a request
+//! or started a fault. Of the write of another process only what it had received before is known (deliveries of watches and
+//! answers of cloud calls); [`Link`] keeps the two apart.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod changes;
+mod cloud;
+mod received;
+mod steps;
 
 use jiff::Timestamp;
 
-use crate::draft::Draft;
-use crate::model::{Micros, Verb};
+use self::changes::Changes;
+use self::cloud::CloudHistory;
+use self::received::Received;
+use self::steps::Steps;
+use crate::draft::{Draft, StepMark, TracePlace};
+use crate::model::{Link, Micros, Verb};
 
 /// What a process received or sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,77 +65,29 @@ pub enum TraceEvent {
 /// A kind and a name. Names of machines, nodes and sets are unique in a scenario.
 type Name = (String, String);
 
-/// A process, and the kind and name of an object.
-type Received<'a> = (&'a str, &'a str, &'a str);
-
-/// The trace, by process and object.
-#[derive(Default)]
-struct Index<'a> {
-    /// The entry of a write by kind, namespace, name and revision; the name is empty for creations.
-    writes: BTreeMap<(&'a str, &'a str, &'a str, u64), usize>,
-    /// Deliveries: the entries with their revisions, by process, kind and name.
-    deliveries: BTreeMap<Received<'a>, Vec<(usize, u64)>>,
-    /// Answers: the entries, by process, call and time.
-    answers: BTreeMap<(&'a str, &'a str, Micros), Vec<usize>>,
-}
-
-impl<'a> Index<'a> {
-    fn new(trace: &'a [TraceEntry], micros: impl Fn(Timestamp) -> Micros) -> Self {
-        let mut index = Self::default();
-        for (number, TraceEntry { at, process, event, .. }) in trace.iter().enumerate() {
-            match event {
-                TraceEvent::Write {
-                    plural,
-                    namespace,
-                    name,
-                    revision,
-                } => {
-                    // A later write of the same revision changed nothing.
-                    let key = (plural.as_str(), namespace.as_str(), name.as_str(), *revision);
-                    index.writes.entry(key).or_insert(number);
-                }
-                TraceEvent::Delivery { kind, name, revision } => {
-                    let of_object = index.deliveries.entry((process, kind, name)).or_default();
-                    of_object.push((number, *revision));
-                }
-                TraceEvent::Answer { call } => {
-                    let of_call = index.answers.entry((process, call, micros(*at))).or_default();
-                    of_call.push(number);
-                }
-            }
-        }
-        index
-    }
-
-    /// The entry of the write after which an object has a revision.
-    fn write(&self, draft: &Draft) -> Option<usize> {
-        let key = draft.key.as_ref()?;
-        let revision = draft.point.revision?;
-        let named = (key.plural, key.namespace.as_str(), key.name.as_str(), revision);
-        let created = (key.plural, key.namespace.as_str(), "", revision);
-        self.writes.get(&named).or_else(|| self.writes.get(&created)).copied()
-    }
-
-    /// The last delivery of an object to a process before an entry: the entry, and the revision.
-    fn delivered(&self, process: &str, (kind, name): &Name, before: usize) -> Option<(usize, u64)> {
-        last_before(self.deliveries.get(&(process, kind.as_str(), name.as_str()))?, before)
-    }
-
-    /// The entry of the answer of a call; `number` counts the equal calls that were answered at that time.
-    fn answer(&self, process: &str, call: &str, at: Micros, number: usize) -> Option<usize> {
-        self.answers.get(&(process, call, at))?.get(number).copied()
-    }
-}
+/// The process of the harness itself, which performs the steps.
+const HARNESS: &str = "drydock";
+/// The process of all simulated kubelets.
+const KUBELETS: &str = "kubelets";
 
 /// Sets the process and the cause of each event that the trace explains. The process is the id of its actor.
-pub(crate) fn find(points: &mut [Draft], trace: &[TraceEntry], micros: impl Fn(Timestamp) -> Micros) {
-    let explained = explain(points, trace, micros);
+pub(crate) fn find(
+    points: &mut [Draft],
+    steps: &[StepMark],
+    trace: &[TraceEntry],
+    micros: impl Fn(Timestamp) -> Micros,
+) {
+    let explained = explain(points, steps, trace, micros);
     for (draft, explained) in points.iter_mut().zip(explained) {
         if let Some(process) = explained.process {
             draft.point.by = Some(format!("process/{process}"));
         }
-        draft.cause = draft.cause.or(explained.cause);
+        if draft.cause.is_none() {
+            draft.cause = explained.cause;
+            draft.seen = explained.seen;
+        }
         draft.order = draft.order.or(explained.order);
+        draft.point.step = explained.step.or(draft.point.step);
     }
 }
 
@@ -136,151 +96,76 @@ pub(crate) fn find(points: &mut [Draft], trace: &[TraceEntry], micros: impl Fn(T
 struct Explained {
     /// The name of the process that performed it.
     process: Option<String>,
-    /// The id of its cause.
-    cause: Option<u64>,
+    /// The id of its cause, and how that is known.
+    cause: Option<(Link, u64)>,
+    /// The ids of other events that its process had received, the latest first.
+    seen: Vec<u64>,
     /// Its place in the trace.
-    order: Option<u64>,
+    order: Option<TracePlace>,
+    /// The number of the step during which it was sent.
+    step: Option<usize>,
 }
 
 /// Explains each event.
-fn explain(points: &[Draft], trace: &[TraceEntry], micros: impl Fn(Timestamp) -> Micros) -> Vec<Explained> {
-    let index = Index::new(trace, micros);
+fn explain(
+    points: &[Draft],
+    steps: &[StepMark],
+    trace: &[TraceEntry],
+    micros: impl Fn(Timestamp) -> Micros,
+) -> Vec<Explained> {
     let changes = Changes::of(points);
-    // The entry of each event, and the answers that a process received about a machine.
-    let mut answers: BTreeMap<(&str, &str), Vec<(usize, u64)>> = BTreeMap::new();
-    let mut equal_calls: BTreeMap<(&str, &str, Micros), usize> = BTreeMap::new();
-    let mut entries = Vec::with_capacity(points.len());
-    for draft in points {
-        let process = draft.point.by.as_deref().and_then(|by| by.strip_prefix("process/"));
-        let entry = match (&draft.call, process) {
-            (None, _) => index.write(draft),
-            (Some(_), None) => None,
-            (Some(call), Some(process)) => {
-                let number = equal_calls.entry((process, call, draft.point.at)).or_default();
-                *number += 1;
-                index.answer(process, call, draft.point.at, *number - 1)
-            }
-        };
-        if let (Some(entry), Some(_)) = (entry, &draft.call) {
-            for (_, machine) in &draft.related {
-                let process = trace[entry].process.as_str();
-                answers.entry((process, machine)).or_default().push((entry, draft.id));
+    let received = Received::of(points, trace, &changes, micros);
+    let cloud = CloudHistory::of(points);
+    let steps = Steps::of(steps, points);
+    let explained = points.iter().enumerate().map(|(index, draft)| match draft.point.verb {
+        Verb::Vm | Verb::Kubelet => {
+            let call = cloud.call_of_vm(draft.id);
+            let place = call
+                .and_then(|call| received.entry_of(call))
+                .map(|entry| trace[entry].number);
+            let by_call = call.map(|call| (Link::Caused, call));
+            let step = steps.disturbing(draft, cloud.zone_of(draft)).filter(|_| call.is_none());
+            let by_step = step.map(|step| (Link::Caused, step.id));
+            Explained {
+                cause: by_call.or(by_step).or_else(|| cloud.before(draft)),
+                order: place.map(TracePlace::of_vm).or(step.and_then(|step| step.order)),
+                step: step.map(|step| step.number),
+                ..Explained::default()
             }
         }
-        entries.push(entry);
-    }
-    answers.values_mut().for_each(|list| list.sort_unstable());
-    let calls_of_vms = calls_of_vms(points);
-    // The place of each call in the trace.
-    let with_entries = points.iter().zip(&entries);
-    let calls: BTreeMap<u64, u64> = with_entries
-        .filter(|(draft, _)| draft.call.is_some())
-        .filter_map(|(draft, entry)| Some((draft.id, trace[(*entry)?].number)))
-        .collect();
-    let explained = points.iter().zip(entries).map(|(draft, entry)| {
-        if draft.point.verb == Verb::Vm {
-            let call = calls_of_vms.get(&draft.id);
-            return Explained {
-                process: None,
-                cause: call.copied(),
-                order: call.and_then(|call| calls.get(call).copied()),
+        Verb::Note => Explained {
+            cause: steps.keeping(draft).map(|id| (Link::Caused, id)),
+            ..Explained::default()
+        },
+        Verb::Fault => Explained {
+            cause: cloud.begin_of_fault(draft).map(|id| (Link::Caused, id)),
+            ..Explained::default()
+        },
+        _ => {
+            let Some(entry) = received.entry_at(index) else {
+                return Explained::default();
             };
-        }
-        let Some(entry) = entry else {
-            return Explained::default();
-        };
-        let process = trace[entry].process.as_str();
-        let mut received: Option<(usize, u64)> = None;
-        for name in changes.around(draft) {
-            let delivered = index.delivered(process, &name, entry);
-            let delivered = delivered.and_then(|(at, revision)| Some((at, changes.at(&name, revision)?)));
-            let answered = answers.get(&(process, name.1.as_str())).filter(|_| name.0 == "Machine");
-            let answered = answered.and_then(|list| last_before(list, entry));
-            received = [received, delivered, answered].into_iter().flatten().max();
-        }
-        Explained {
-            process: Some(process.to_owned()),
-            order: Some(trace[entry].number),
-            cause: received.map(|(_, id)| id).filter(|id| *id != draft.id),
+            let order = TracePlace::of(trace[entry].number);
+            let process = trace[entry].process.as_str();
+            let step = steps.at(order);
+            let (cause, seen) = match process {
+                HARNESS => (steps.writing(draft, order).map(|id| (Link::Caused, id)), Vec::new()),
+                KUBELETS => match cloud.of_kubelet(draft) {
+                    Some(event) => (Some((Link::Before, event)), Vec::new()),
+                    None => received.before(draft, process, entry),
+                },
+                _ => received.before(draft, process, entry),
+            };
+            Explained {
+                process: Some(process.to_owned()),
+                cause,
+                seen,
+                order: Some(order),
+                step: step.map(|step| step.number),
+            }
         }
     });
     explained.collect()
-}
-
-/// The last entry of a list before an entry of the trace.
-fn last_before(list: &[(usize, u64)], entry: usize) -> Option<(usize, u64)> {
-    let count = list.partition_point(|(at, _)| *at < entry);
-    list[..count].last().copied()
-}
-
-/// The changes of all objects.
-struct Changes {
-    /// The events of an object by revision.
-    revisions: BTreeMap<Name, BTreeMap<u64, u64>>,
-    /// The objects that belong to an object.
-    children: BTreeMap<Name, BTreeSet<Name>>,
-}
-
-impl Changes {
-    fn of(points: &[Draft]) -> Self {
-        let mut revisions: BTreeMap<Name, BTreeMap<u64, u64>> = BTreeMap::new();
-        let mut children: BTreeMap<Name, BTreeSet<Name>> = BTreeMap::new();
-        for draft in points {
-            let (Some(key), Some(revision)) = (&draft.key, draft.point.revision) else {
-                continue;
-            };
-            let name = (key.kind.to_owned(), key.name.clone());
-            for (kind, parent) in &draft.related {
-                let parent = ((*kind).to_owned(), parent.clone());
-                children.entry(parent).or_default().insert(name.clone());
-            }
-            revisions.entry(name).or_default().entry(revision).or_insert(draft.id);
-        }
-        Self { revisions, children }
-    }
-
-    /// The object of an event, the objects that it belongs to, and those that belong to it.
-    fn around(&self, draft: &Draft) -> BTreeSet<Name> {
-        let mut names: BTreeSet<Name> = draft
-            .related
-            .iter()
-            .map(|(kind, name)| ((*kind).to_owned(), name.clone()))
-            .collect();
-        if let Some(key) = &draft.key {
-            let own = (key.kind.to_owned(), key.name.clone());
-            names.extend(self.children.get(&own).into_iter().flatten().cloned());
-            names.insert(own);
-        }
-        names
-    }
-
-    /// The event of an object's newest change up to a revision.
-    fn at(&self, name: &Name, revision: u64) -> Option<u64> {
-        let of_object = self.revisions.get(name)?;
-        of_object.range(..=revision).next_back().map(|(_, id)| *id)
-    }
-}
-
-/// The calls that change a VM.
-const CHANGING: [&str; 3] = ["CreateMachine", "DeleteMachine", "StopMachine"];
-
-/// The call that changed a VM: the ledger records it at the same moment, after the VM.
-fn calls_of_vms(points: &[Draft]) -> BTreeMap<u64, u64> {
-    let mut calls: BTreeMap<(Micros, &str), Vec<u64>> = BTreeMap::new();
-    for draft in points {
-        if draft.call.as_deref().is_some_and(|call| CHANGING.contains(&call)) {
-            for (_, machine) in &draft.related {
-                calls.entry((draft.point.at, machine)).or_default().push(draft.id);
-            }
-        }
-    }
-    let vms = points.iter().filter(|draft| draft.point.verb == Verb::Vm);
-    let call = |draft: &Draft| {
-        let (_, machine) = draft.related.first()?;
-        let of_machine = calls.get(&(draft.point.at, machine.as_str()))?;
-        Some((draft.id, *of_machine.iter().find(|call| **call > draft.id)?))
-    };
-    vms.filter_map(call).collect()
 }
 
 #[cfg(test)]

@@ -7,31 +7,36 @@ use crate::model::{Actor, ActorKind, Counter, CounterStep, Micros, Point, Span, 
 /// A machine code of success.
 const OK: &str = "OK";
 
+/// The call that asks whether a VM exists, and the code that says that it does not: before a creation this is no failure.
+const ABSENT: (&str, &str) = ("GetMachineStatus", "NotFound");
+
+/// A change of a number: the time, the event with the change, and the difference.
+type Change = (Micros, Option<u32>, i64);
+
 /// All counters of a record.
 pub(crate) fn of(actors: &[Actor], spans: &[Span], points: &[Point]) -> Vec<Counter> {
     let kinds: BTreeMap<&str, ActorKind> = actors.iter().map(|actor| (actor.id.as_str(), actor.kind)).collect();
-    let mut changes: BTreeMap<(&str, String), Vec<(Micros, i64)>> = BTreeMap::new();
-    for span in spans {
+    let ends = ends(spans, points);
+    let mut changes: BTreeMap<(&str, String), Vec<Change>> = BTreeMap::new();
+    for (span, end) in spans.iter().zip(ends) {
         let counted = match (span.class, kinds.get(span.actor.as_str())) {
             (SpanClass::Phase, Some(ActorKind::Machine)) => ("machines by phase", span.label.clone()),
-            (SpanClass::Vm, _) => ("VMs and nodes", "live VMs".to_owned()),
+            (SpanClass::Vm, _) => ("VMs and nodes", "VMs, also stopped ones".to_owned()),
             (SpanClass::Node, _) if span.label == "Ready" => ("VMs and nodes", "Ready nodes".to_owned()),
             _ => continue,
         };
         let list = changes.entry(counted).or_default();
-        list.push((span.from, 1));
-        list.extend(span.to.map(|to| (to, -1)));
+        list.push((span.from, span.cause, 1));
+        list.extend(span.to.map(|to| (to, end, -1)));
     }
     for point in points.iter().filter(|point| point.verb == Verb::Call) {
-        let outcome = if point.code.as_deref() == Some(OK) {
-            "answered"
-        } else {
-            "failed"
-        };
+        let code = point.code.as_deref().unwrap_or_default();
+        let is_answer = code == OK || (point.call.as_deref().unwrap_or_default(), code) == ABSENT;
+        let outcome = if is_answer { "answered" } else { "failed" };
         let list = changes.entry(("cloud calls so far", outcome.to_owned())).or_default();
-        list.push((point.at, 1));
+        list.push((point.at, Some(point.number), 1));
     }
-    let counter = |((chart, name), changes): ((&str, String), Vec<(Micros, i64)>)| Counter {
+    let counter = |((chart, name), changes): ((&str, String), Vec<Change>)| Counter {
         name,
         chart: chart.to_owned(),
         steps: steps(changes),
@@ -39,19 +44,39 @@ pub(crate) fn of(actors: &[Actor], spans: &[Span], points: &[Point]) -> Vec<Coun
     changes.into_iter().map(counter).collect()
 }
 
-/// The values after each change; several changes at one time are one step.
-fn steps(mut changes: Vec<(Micros, i64)>) -> Vec<CounterStep> {
-    changes.sort_unstable_by_key(|(at, _)| *at);
+/// The event that ended each state: the one that began the next state of the actor, or its last event of that time.
+fn ends(spans: &[Span], points: &[Point]) -> Vec<Option<u32>> {
+    let mut last: BTreeMap<(&str, Micros), u32> = BTreeMap::new();
+    for point in points {
+        last.insert((point.actor.as_str(), point.at), point.number);
+    }
+    let mut next: BTreeMap<(&str, SpanClass), &Span> = BTreeMap::new();
+    let mut ends = Vec::with_capacity(spans.len());
+    for span in spans.iter().rev() {
+        let following = next.insert((span.actor.as_str(), span.class), span);
+        let begun = following.filter(|following| Some(following.from) == span.to);
+        let begun = begun.and_then(|following| following.cause);
+        ends.push(begun.or_else(|| last.get(&(span.actor.as_str(), span.to?)).copied()));
+    }
+    ends.reverse();
+    ends
+}
+
+/// The values after each change; the changes of one event are one step.
+fn steps(mut changes: Vec<Change>) -> Vec<CounterStep> {
+    // A change of an unknown event stands behind the known ones of its time.
+    changes.sort_unstable_by_key(|(at, point, change)| (*at, point.is_none(), *point, *change));
     let mut value = 0_i64;
     let mut steps: Vec<CounterStep> = Vec::new();
-    for (at, change) in changes {
+    for (at, point, change) in changes {
         value += change;
         let now = CounterStep {
             at,
             value: u64::try_from(value).unwrap_or(0),
+            point,
         };
         match steps.last_mut() {
-            Some(last) if last.at == at => *last = now,
+            Some(last) if (last.at, last.point) == (at, point) => *last = now,
             _ => steps.push(now),
         }
     }
@@ -63,9 +88,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_at_one_time_are_one_step() {
-        let changes = vec![(Micros(5), -1), (Micros(0), 1), (Micros(5), 1), (Micros(5), 1)];
-        let values: Vec<(u64, u64)> = steps(changes).iter().map(|step| (step.at.0, step.value)).collect();
-        assert_eq!(values, [(0, 1), (5, 2)]);
+    fn changes_of_one_event_are_one_step() {
+        let at = Micros(5);
+        let changes = vec![
+            (at, Some(2), -1),
+            (Micros(0), Some(1), 1),
+            (at, Some(3), 1),
+            (at, None, -1),
+            (at, Some(3), 1),
+        ];
+        let steps = steps(changes);
+        let values: Vec<(Option<u32>, u64)> = steps.iter().map(|step| (step.point, step.value)).collect();
+        assert_eq!(values, [(Some(1), 1), (Some(2), 0), (Some(3), 2), (None, 1)]);
     }
 }

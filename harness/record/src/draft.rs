@@ -1,6 +1,6 @@
 //! Events before they have numbers.
 
-use crate::model::Point;
+use crate::model::{Link, Micros, Point};
 
 /// The identity of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,14 +67,56 @@ pub(crate) struct Draft {
     pub(crate) key: Option<ObjectKey>,
     /// Kinds and names of objects that the written one belongs to.
     pub(crate) related: Vec<(&'static str, String)>,
-    /// The name of the cloud call that was answered.
-    pub(crate) call: Option<String>,
     /// The place of the event in the trace; `None`: the trace does not contain it.
-    pub(crate) order: Option<u64>,
-    /// The id of the cause.
-    pub(crate) cause: Option<u64>,
+    pub(crate) order: Option<TracePlace>,
+    /// The id of the cause, and how it is known.
+    pub(crate) cause: Option<(Link, u64)>,
+    /// The ids of other events that came before, the latest first.
+    pub(crate) seen: Vec<u64>,
     /// The id of the previous write of the same object.
     pub(crate) previous: Option<u64>,
     /// The event, without numbers.
     pub(crate) point: Point,
+}
+
+/// A place in the trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TracePlace(u64);
+
+impl TracePlace {
+    /// The place of an entry.
+    pub(crate) fn of(entry: u64) -> Self {
+        Self(3 * entry)
+    }
+
+    /// The place of a VM that the call of an entry changes: the ledger records the call after it.
+    pub(crate) fn of_vm(entry: u64) -> Self {
+        Self(3 * entry + 1)
+    }
+
+    /// The place of a step that began when the trace had this number of entries; `None`: before the first one.
+    pub(crate) fn of_step(entries: u64) -> Option<Self> {
+        entries.checked_sub(1).map(|last| Self(3 * last + 2))
+    }
+}
+
+/// A step that began, as far as causes depend on it.
+#[derive(Clone, Debug)]
+pub(crate) struct StepMark {
+    /// The id of its event.
+    pub(crate) id: u64,
+    /// Its number, from 1.
+    pub(crate) number: usize,
+    /// When it began.
+    pub(crate) at: Micros,
+    /// Its place in the trace.
+    pub(crate) order: Option<TracePlace>,
+    /// The kind and the name of the object that it changes.
+    pub(crate) object: Option<(String, String)>,
+    /// The part of the world that it disturbs.
+    pub(crate) fault: Option<String>,
+    /// Whether it changes objects that it does not name, for example the pods of a node that it drains.
+    pub(crate) changes_others: bool,
+    /// Whether it sets the number of machines that the harness keeps.
+    pub(crate) keeps: bool,
 }

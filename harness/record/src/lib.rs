@@ -3,6 +3,7 @@
 //! [`RunRecord`] is the format. A [`Recorder`] collects a record while the run is in progress and takes the causes of events
 //! from a trace, and [`read()`] parses a record of any origin. Everything here is pure: no file, no clock.
 
+mod activity;
 mod align;
 mod campaign;
 mod causes;
@@ -17,6 +18,7 @@ mod read;
 mod recorder;
 mod redact;
 
+pub use self::activity::activity;
 pub use self::align::{AlignedLane, AlignedRow, Alignment, Places, align};
 pub use self::campaign::{
     CAMPAIGN_FILE, CampaignRecord, EventTally, GroupRecord, InvariantTally, Reach, read_campaign,
@@ -25,8 +27,8 @@ pub use self::causes::{TraceEntry, TraceEvent};
 pub use self::compare::{Comparison, compare};
 pub use self::limits::MOST_POINTS;
 pub use self::model::{
-    Actor, ActorKind, Causes, Check, CheckKind, CheckState, Counter, CounterStep, DisturbanceCount, Dropped, Meta,
-    Micros, Place, Point, RunRecord, Span, SpanClass, TraceHash, Verb, Verdict,
+    Actor, ActorKind, Causes, Check, CheckKind, CheckState, Counter, CounterStep, DisturbanceCount, Dropped, Link,
+    Meta, Micros, Place, Point, RunRecord, Span, SpanClass, TraceHash, Unmet, Verb, Verdict,
 };
 pub use self::read::{MOST_BYTES, ReadError, check_size, read};
 pub use self::recorder::{Program, Recorder, Session, StageEvent, StageEventKind, Window};

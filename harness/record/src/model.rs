@@ -1,10 +1,14 @@
 //! The format of a record.
 
+mod checks;
+
 use jiff::Timestamp;
 use scenario::StageKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use self::checks::{Check, CheckKind, CheckState, Unmet};
 
 /// A time of a run: microseconds since the start of its scenario, by the clock of its stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -253,11 +257,17 @@ pub struct Point {
     /// The process that performed it, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The number of the event that led to it. Of a write or a call: the latest change of the object, or of a related one
-    /// (its owner, its parts, the node of a machine), that the process had received before. Of a VM: the call that changed
-    /// it. Of the result of a check: the observation that decided it.
+    /// The number of the event that led to it, or of the last one that came before it; `link` says which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<u32>,
+    /// How `cause` is known. Absent in records of older versions: as `before`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
+    /// The numbers of other events that came before and may have to do with it, the latest first. Of a write or a call: the
+    /// latest change of each related object that the process received since the previous write of the object. Of the
+    /// result of a check: the main events of the objects that it names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<u32>,
     /// The number of the previous write of the same object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<u32>,
@@ -272,6 +282,9 @@ pub struct Point {
     /// Whether parts of the change were left out, because it is too large. Texts in their place say so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+    /// The method of a cloud call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// The machine code of a call, or the HTTP code of a refused request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
@@ -281,9 +294,26 @@ pub struct Point {
     /// The index of the check that it violates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub violates: Option<usize>,
-    /// The number of the step during which it happened, from 1.
+    /// The number of the step during which it happened, from 1. In `sim` it is the step during which a request was sent;
+    /// on other stages the one during which the change was observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
+}
+
+/// How the cause of an event is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Link {
+    /// The cause is recorded: the step that sent the request or started the fault, the call that changed the VM, the
+    /// observation that decided the check.
+    Caused,
+    /// The previous change of the same object; nothing about related objects was received since.
+    Own,
+    /// The latest change of the object or of a related one that the process had received before. It came before; whether it
+    /// is the reason is not known.
+    Before,
+    /// The latest event of the objects that a missed check names.
+    Named,
 }
 
 /// The kinds of events.
@@ -338,59 +368,9 @@ pub struct CounterStep {
     pub at: Micros,
     /// Its value from then on.
     pub value: u64,
-}
-
-/// An invariant or an expectation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Check {
-    /// The kind.
-    pub kind: CheckKind,
-    /// The name of the invariant, or `step N`.
-    pub name: String,
-    /// The rule, or what is expected.
-    pub statement: String,
-    /// The number of the expectation's step, from 1.
+    /// The number of the event that changed it; absent: it is not known, and the step is the last one of its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<usize>,
-    /// How often it was evaluated.
-    pub evaluated: u64,
-    /// When it was evaluated for the first time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first: Option<Micros>,
-    /// When it was evaluated for the last time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<Micros>,
-    /// The result.
-    pub state: CheckState,
-    /// What was observed when the result was known.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub observed: String,
-    /// The number of the event at which it was violated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub violated: Option<u32>,
-}
-
-/// The kinds of checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum CheckKind {
-    /// A rule that holds in every run.
-    Invariant,
-    /// A step of the scenario.
-    Expectation,
-}
-
-/// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum CheckState {
-    /// It held.
-    Held,
-    /// It was violated or missed.
-    Violated,
-    /// The run ended before the result was known.
-    Undecided,
+    pub point: Option<u32>,
 }
 
 /// Events that are not part of a record.

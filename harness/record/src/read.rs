@@ -122,6 +122,9 @@ fn check_references(record: &RunRecord) -> Result<(), ReadError> {
     for (index, point) in record.points.iter().enumerate() {
         check(point.cause, &|| format!("points[{index}].cause"))?;
         check(point.previous, &|| format!("points[{index}].previous"))?;
+        for number in &point.seen {
+            check(Some(*number), &|| format!("points[{index}].seen"))?;
+        }
         if let Some(number) = point.previous.filter(|previous| *previous >= point.number) {
             let field = format!("points[{index}].previous");
             return Err(ReadError::NotEarlier { field, number });

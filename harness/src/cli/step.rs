@@ -15,7 +15,7 @@ use super::{Ended, Outcome, Stop};
 use crate::report::record::read_from;
 
 /// The commands, for the prompt and for an unknown one.
-const HELP: &str = "n next, p previous, NUMBER that event, f TEXT next event with that text, c its cause, v the violated event, \
+const HELP: &str = "n next, p previous, NUMBER that event, f TEXT next event with that text, c what led to it or came before it, v the violated event, \
                     d its change, o the object after it, q quit; an empty line repeats the last n, p or f";
 
 /// Walks through the events of a run: one event at a time, its change, its cause and the object after it.

@@ -40,7 +40,7 @@ use judge::invariants::{Invariants, JudgingRules, Violation};
 use judge::narrative::Narrative;
 use judge::world::WorldState;
 use judge::{Failure, Miss, ScenarioOutcome, checked, end, preserved, signature};
-use record::{CheckState, Recorder};
+use record::{Recorder, Unmet};
 use scenario::Scenario;
 use scenario::cloud::CloudEvent;
 use scenario::kinds::{Side, UnknownKind};
@@ -451,8 +451,10 @@ impl<S: Stage> Engine<'_, S> {
                 Verdict::Met => met.push((step, armed)),
                 Verdict::Missed(shown) => {
                     let count = armed.evaluations();
+                    let unmet = armed.unmet(&self.world, timeouts).into_iter();
+                    let unmet = unmet.map(|(wanted, found)| Unmet { wanted, found }).collect();
                     self.recording
-                        .add(|recorder| recorder.expectation(now, step, count, CheckState::Violated, &shown));
+                        .add(|recorder| recorder.missed(now, step, count, &shown, unmet));
                     let reason = format!("expected {}; but {shown}", armed.expectation());
                     let signature = armed.signature(&self.world, timeouts);
                     missed.get_or_insert((step, reason, signature, armed.readings(self.started)));
@@ -480,8 +482,7 @@ impl<S: Stage> Engine<'_, S> {
     fn met(&mut self, step: usize, armed: &Armed) {
         let shown = describe(&armed.expectation().that, &self.world);
         let (now, count) = (self.clock.now(), armed.evaluations());
-        self.recording
-            .add(|recorder| recorder.expectation(now, step, count, CheckState::Held, &shown));
+        self.recording.add(|recorder| recorder.met(now, step, count, &shown));
         self.note(format!("step {step}: met ({shown})"));
         self.note_readings(step, armed.readings(self.started));
         let reason = armed.ungrounded(&self.world);

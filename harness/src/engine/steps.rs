@@ -93,8 +93,13 @@ impl<S: Stage> Engine<'_, S> {
             Request::Pause(pause) => Some(self.later(pause.time.value(self.stage.timeouts()))),
             _ => None,
         };
-        self.recording
-            .add(|recorder| recorder.step(now, self.step, step, until));
+        let entries = self.stage.trace().map(::sim::Trace::len);
+        self.recording.add(|recorder| {
+            recorder.step(now, self.step, step, until);
+            if let Some(entries) = entries {
+                recorder.place_step(entries);
+            }
+        });
     }
 
     /// Chooses a machine and acts on it. Without a matching machine, or if the action is refused, the scenario

@@ -67,11 +67,15 @@ pub fn write(job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) -> io::Res
         let _ = writeln!(narrative, "\nfailed {place}: {}", failure.reason);
     }
     let _ = writeln!(narrative, "replay with: {}", result.replay);
+    let record = record::complete(job, result, ran)?;
+    if result.failure.is_some() {
+        let _ = write!(narrative, "\n{}", ::record::activity(&record));
+    }
     write_file(&folder.join("narrative.txt"), narrative.as_bytes())?;
     for (name, log) in stage.iter().flat_map(|stage| &stage.logs) {
         write_file(&folder.join(name), log)?;
     }
-    record::write(folder, job, result, ran)
+    record::write(folder, &record)
 }
 
 fn yaml<T: Serialize>(value: &T) -> io::Result<String> {

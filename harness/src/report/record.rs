@@ -63,16 +63,15 @@ pub enum RecordError {
 /// When they cannot be written.
 pub fn write_passed(folder: &Path, job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) -> io::Result<()> {
     let folder = store::create_numbered(folder, &job.report_name())?;
-    write(&folder, job, result, ran)?;
+    write(&folder, &complete(job, result, ran)?)?;
     result.record = Some(folder);
     Ok(())
 }
 
-/// Writes the record and the report of a run into a folder.
-pub(super) fn write(folder: &Path, job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Result<()> {
-    let record = complete(job, result, ran)?;
-    write_file(&folder.join(FILE), &serde_json::to_vec(&record)?)?;
-    write_file(&folder.join(REPORT), web::page(&record)?.as_bytes())
+/// Writes a record and its report into a folder.
+pub(super) fn write(folder: &Path, record: &RunRecord) -> io::Result<()> {
+    write_file(&folder.join(FILE), &serde_json::to_vec(record)?)?;
+    write_file(&folder.join(REPORT), web::page(record)?.as_bytes())
 }
 
 /// The complete record of a run.

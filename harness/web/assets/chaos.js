@@ -7,8 +7,6 @@ const PAUSE = 150;
 
 /**
  * Sends a request that only this page can send.
- * @param {string} path
- * @param {any} body
  * @returns {Promise<Response>}
  */
 export function post(path, body) {
@@ -17,7 +15,6 @@ export function post(path, body) {
 
 /**
  * Shows the faults.
- * @param {any} view
  * @param {{buttons: boolean, faults: any[], codes: string[]}} settings
  * @returns {() => void} follows the selection
  */

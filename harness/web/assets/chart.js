@@ -11,24 +11,24 @@ const PADDING = 8;
 const CHART_HEIGHT = 48;
 /** The dashes of lines; the first one is solid. */
 const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [4, 4], [10, 4], [3, 6]];
-/** The variables of the style sheet for lines with a meaning, and for others. */
-const MEANINGS = { Running: "--good", "Ready nodes": "--good", answered: "--good", Pending: "--warn", Failed: "--bad", failed: "--bad", Unknown: "--bad", new: "--muted" };
+/** The variables of the style sheet for lines with a meaning, which are those of the timeline, and for others. */
+const MEANINGS = { Running: "--good", "Ready nodes": "--good", answered: "--good", Pending: "--warn", Failed: "--bad", failed: "--bad", Unknown: "--unknown", Terminating: "--ending", new: "--muted" };
+/** The lines that are solid. */
+const SOLID = ["Running", "Ready nodes", "answered"];
 const OTHERS = ["--accent", "--text", "--muted"];
 
 /**
  * The color and the dashes of a line.
- * @param {any} counter
- * @param {number} number
  * @returns {{variable: string, dash: number[]}}
  */
 function lineOf(counter, number) {
-  return { variable: MEANINGS[counter.name] ?? OTHERS[number % OTHERS.length], dash: DASHES[number % DASHES.length] };
+  const dash = SOLID.includes(counter.name) ? DASHES[0] : DASHES[1 + (number % (DASHES.length - 1))];
+  return { variable: MEANINGS[counter.name] ?? OTHERS[number % OTHERS.length], dash };
 }
 
 /**
  * The position of a place of the axis on a canvas of that width.
  * @param {import("./state.js").State} state
- * @param {number} width
  * @returns {(place: number) => number}
  */
 export function axisX(state, width) {
@@ -36,12 +36,7 @@ export function axisX(state, width) {
   return (place) => LEFT + PADDING + ((place - state.from) / (state.to - state.from)) * inner;
 }
 
-/**
- * The part of the visible axis at a position, from 0 to 1.
- * @param {number} x
- * @param {number} width
- * @returns {number}
- */
+/** The part of the visible axis at a position, from 0 to 1. */
 export function axisPart(x, width) {
   return Math.min(1, Math.max(0, (x - LEFT - PADDING) / (width - LEFT - 2 * PADDING)));
 }
@@ -83,22 +78,22 @@ function figures(state, colors) {
       const key = element("span", { class: "key" }, counter.name);
       const { variable, dash } = lineOf(counter, number);
       key.style.setProperty("--color", `var(${variable})`);
-      key.style.setProperty("--dash", dash.length > 0 ? "dashed" : "solid");
+      key.style.setProperty("--dash", dash.length === 0 ? "solid" : dash[0] < 4 ? "dotted" : "dashed");
       return key;
     });
-    const canvas = element("canvas", { height: CHART_HEIGHT });
+    const canvas = element("canvas", { height: CHART_HEIGHT, role: "img", "aria-label": `Chart: ${name}` });
     const most = shown.flatMap((counter) => counter.steps).reduce((highest, step) => Math.max(highest, step.value), 1);
-    const figure = element("figure", {}, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys), canvas);
+    const figure = element("figure", { role: "group", "aria-label": name }, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys), canvas);
     return { figure, draw: () => drawChart(canvas, shown, most, state, colors) };
   });
-  fill(byId("charts"), ...made.map((one) => one.figure));
+  const box = byId("charts");
+  const wasOpen = box.querySelector("details")?.open ?? true;
+  fill(box, element("details", { open: wasOpen, ontoggle: () => state.changed() }, element("summary", {}, "Charts"), ...made.map((one) => one.figure)));
   return made.map((one) => one.draw);
 }
 
 /**
- * @param {HTMLCanvasElement} canvas
  * @param {any[]} counters
- * @param {number} most
  * @param {import("./state.js").State} state
  * @param {import("./palette.js").Colors} colors
  */
@@ -123,8 +118,9 @@ function drawChart(canvas, counters, most, state, colors) {
     context.beginPath();
     context.moveTo(x(0), y(0));
     let value = 0;
-    for (const { at, value: next } of counter.steps) {
-      const step = x(state.scale.placeAfter(at));
+    for (const { at, value: next, point } of counter.steps) {
+      const changed = state.index.byNumber.get(point);
+      const step = x(changed ? state.scale.placeOf(changed) : state.scale.placeAfter(at));
       context.lineTo(step, y(value));
       context.lineTo(step, y(next));
       value = next;

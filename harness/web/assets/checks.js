@@ -2,6 +2,7 @@
 
 import { byId, element, fill, linkButton } from "./dom.js";
 import { relative } from "./text.js";
+import { unmetTable } from "./detail.js";
 
 /** The words of the states; the color only repeats them. */
 const WORDS = { held: "held", violated: "▲ violated", undecided: "undecided" };
@@ -22,7 +23,7 @@ export function checks(state) {
       {},
       element("th", { scope: "row" }, check.name),
       element("td", {}, check.statement),
-      element("td", {}, check.observed ?? ""),
+      element("td", {}, check.unmet?.length > 0 ? unmetTable(check.unmet) : check.observed ?? ""),
       element("td", { class: isIdle ? "state-none" : `state-${check.state}` }, isIdle ? "not evaluated" : WORDS[check.state]),
       element("td", { class: "count" }, check.evaluated.toLocaleString("en")),
       element("td", {}, times, violation ? " " : null, violation),
@@ -32,12 +33,15 @@ export function checks(state) {
   const table = (names, rows) => element("div", { class: "wrap" }, element("table", {}, head(names), element("tbody", {}, ...rows)));
   const expectations = all.filter((check) => check.kind === "expectation");
   const invariants = all.filter((check) => check.kind === "invariant");
-  invariants.sort((one, other) => Number(other.state === "violated") - Number(one.state === "violated"));
+  const broken = invariants.filter((check) => check.state === "violated");
+  const columns = ["Name", "Rule", "Observed", "Result", "Evaluated", "When"];
   fill(
     box,
     element("h2", {}, `Expectations (${expectations.length})`),
     expectations.length > 0 ? table(["Step", "Expected", "Observed", "Result", "Evaluated", "When"], expectations.map(row)) : element("p", {}, "No expectation began."),
     element("h2", {}, `Invariants (${invariants.length})`),
-    table(["Name", "Rule", "Observed", "Result", "Evaluated", "When"], invariants.map(row)),
+    element("p", { class: "how" }, "A check is evaluated when something is observed and at its deadlines; after the last of these there is nothing to evaluate."),
+    broken.length > 0 ? table(columns, broken.map(row)) : null,
+    element("details", {}, element("summary", {}, `${invariants.length - broken.length} that are not violated`), table(columns, invariants.filter((check) => check.state !== "violated").map(row))),
   );
 }

@@ -2,13 +2,22 @@
 
 import { byId, element, fill, linkButton } from "./dom.js";
 import { relative, shortened } from "./text.js";
-import { actorName } from "./record.js";
+import { actorName, beginOfFault } from "./record.js";
 import { objectAt, valueAt, writesOf } from "./objects.js";
 import { diffTable, shown } from "./diff.js";
 
 /** The numbers of causes, effects and writes in a list: at first, and at most. */
 const FIRST_LINKS = 6;
 const MOST_LINKS = 60;
+/** What is known of the step from an event to the one before it, by the kind of its link. */
+const HOWS = { caused: "caused by", own: "own history", named: "last event of what it names" };
+
+/** The parts of an expectation that did not hold. */
+export function unmetTable(unmet) {
+  const rows = unmet.map(({ wanted, found }) => element("tr", {}, element("th", { scope: "row" }, wanted), element("td", {}, found)));
+  const head = ["Wanted", "Found"].map((name) => element("th", { scope: "col" }, name));
+  return element("table", { class: "changes" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
+}
 
 /**
  * Shows the selected event.
@@ -23,21 +32,25 @@ export function detail(state) {
   /** @type {string[] | null} */
   let field = null;
 
-  const link = (point, text) => element("li", {}, linkButton(text ?? `${point.number}  ${relative(point.at)}  ${shortened(point.summary, 140)}`, () => state.select(point.number)));
+  const link = (point, text, how) => element("li", {}, element("span", { title: point.summary }, how ? element("span", { class: "how" }, `${how}: `) : null, linkButton(text ?? `${point.number}  ${relative(point.at)}  ${shortened(point.summary, 140)}`, () => state.select(point.number))));
   const fact = (name, text) => element("p", {}, element("b", {}, `${name}: `), text);
   const section = (title, ...content) => [element("h3", {}, title), ...content];
   /** A list of which the first items are always visible. */
-  const listed = (tag, items) => {
-    const rest = items.slice(FIRST_LINKS, MOST_LINKS);
+  const listed = (tag, items, first = FIRST_LINKS) => {
+    const rest = items.slice(first, MOST_LINKS);
     if (items.length > MOST_LINKS) rest.push(element("li", {}, `and ${items.length - MOST_LINKS} more`));
-    const more = rest.length > 0 ? element("details", {}, element("summary", {}, `${items.length - FIRST_LINKS} more`), element(tag, { start: FIRST_LINKS + 1 }, ...rest)) : null;
-    return [element(tag, {}, ...items.slice(0, FIRST_LINKS)), more].filter(Boolean);
+    const more = rest.length > 0 ? element("details", {}, element("summary", {}, `${items.length - first} more`), element(tag, { start: first + 1 }, ...rest)) : null;
+    return [element(tag, {}, ...items.slice(0, first)), more].filter(Boolean);
   };
 
-  /** The events that led to an event, the nearest first. */
-  function causes(point) {
+  /** The events that a field leads back to, the nearest first, each with the event from which it is reached. */
+  function chainOf(point, field) {
     const chain = [];
-    for (let at = index.byNumber.get(point.cause); at && !chain.includes(at); at = index.byNumber.get(at.cause)) chain.push(at);
+    const seen = new Set([point]);
+    for (let [from, at] = [point, index.byNumber.get(point[field])]; at && !seen.has(at); [from, at] = [at, index.byNumber.get(at[field])]) {
+      seen.add(at);
+      chain.push({ from, at });
+    }
     return chain;
   }
 
@@ -46,10 +59,16 @@ export function detail(state) {
     if (index.record.meta.causes !== "recorded" && isOfProcess) {
       return section("Causes", element("p", {}, "This stage has no trace of what each process received, so causes are not known."));
     }
-    const chain = causes(point);
+    const own = chainOf(point, "previous");
+    const chain = chainOf(point, "cause");
+    const others = (point.seen ?? []).map((number) => index.byNumber.get(number)).filter(Boolean);
     const effects = index.effects.get(point.number) ?? [];
+    const isSure = chain.every(({ from }) => from.link === "caused");
+    const othersTitle = point.violates !== undefined || point.verb === "verdict" ? "Main events of what the failure names, and what was received before" : "Also received just before, perhaps related";
     return [
-      ...(chain.length > 0 ? section("What led to it, the latest first", ...listed("ol", chain.map((cause) => link(cause)))) : []),
+      ...(own.length > 0 ? section("Its own history, the latest first", ...listed("ol", own.map(({ at }) => link(at)), 3)) : []),
+      ...(chain.length > 0 ? section(isSure ? "What led to it, the latest first" : "What came before, the latest first", ...listed("ol", chain.map(({ from, at }) => link(at, undefined, HOWS[from.link] ?? "came before")))) : []),
+      ...(others.length > 0 ? section(othersTitle, ...listed("ul", others.map((other) => link(other)))) : []),
       ...(effects.length > 0 ? section("What followed", ...listed("ul", effects.map((effect) => link(effect)))) : []),
     ];
   }
@@ -96,6 +115,18 @@ export function detail(state) {
     return section("Object", fact("name", point.object), element("p", {}, `write ${position + 1} of ${others.length}  `, neighbours[0], "  ", neighbours[1]), details);
   }
 
+  function faultLink(point) {
+    const begin = beginOfFault(index, point);
+    return begin ? linkButton(`${point.fault}, event ${begin.number}`, () => state.select(begin.number)) : point.fault;
+  }
+
+  /** After a conflict, the request is repeated with the newest version. */
+  function conflict(point) {
+    const name = point.verb === "request" && point.code === "409" ? point.summary.split(": ")[0].split(" ").pop() : "";
+    const next = name && index.points.find((other) => other.number > point.number && other.verb === "write" && other.object?.endsWith(name) && (other.by ?? "process/mcm").startsWith("process/mcm"));
+    return next ? element("p", {}, element("b", {}, "repeated: "), linkButton(`succeeded as event ${next.number}`, () => state.select(next.number))) : null;
+  }
+
   function draw(force = false) {
     const point = state.selected === null ? undefined : index.byNumber.get(state.selected);
     const number = point?.number ?? null;
@@ -111,14 +142,15 @@ export function detail(state) {
     fill(
       box,
       element("h2", {}, `Event ${point.number}: ${point.verb}`),
-      check ? element("p", { class: "state-violated" }, `▲ It violates ${check.name}: ${check.statement}`) : null,
-      element("p", {}, point.summary),
+      check ? element("p", { class: "state-violated" }, `▲ It violates ${check.name}: ${shortened(check.statement, 160)}`) : null,
+      check?.unmet?.length > 0 ? unmetTable(check.unmet) : element("p", {}, point.summary),
       ...section("Facts"),
       fact("time", `${relative(point.at)} (${absolute})`),
       fact("belongs to", actorName(index, point.actor)),
       point.by ? fact("performed by", actorName(index, point.by)) : null,
       point.code ? fact("code", point.code) : null,
-      point.fault ? fact("changed by fault", point.fault) : null,
+      point.fault ? element("p", {}, element("b", {}, "changed by fault: "), faultLink(point)) : null,
+      conflict(point),
       point.revision === undefined ? null : fact("resource version", String(point.revision)),
       point.step === undefined ? null : fact("during step", String(point.step)),
       ...causeSections(point),

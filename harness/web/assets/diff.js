@@ -2,16 +2,12 @@
 
 import { element, linkButton } from "./dom.js";
 import { shortened } from "./text.js";
-import { leaves, valueAt } from "./objects.js";
+import { applied, leaves, valueAt } from "./objects.js";
 
 /** The number of characters of a value in the table. */
 const MOST = 400;
 
-/**
- * A value as text.
- * @param {any} value
- * @returns {string}
- */
+/** A value as text. */
 export function shown(value) {
   if (value === undefined) return "";
   return typeof value === "string" ? value : JSON.stringify(value);
@@ -19,8 +15,6 @@ export function shown(value) {
 
 /**
  * The changes of an array of objects with a `type` (conditions) or a `name`, element by element.
- * @param {any} before
- * @param {any} after
  * @returns {{name: string, before: any, after: any}[] | null} `null`: it is no such array
  */
 function elements(before, after) {
@@ -41,7 +35,6 @@ function elements(before, after) {
 /**
  * The rows of a change: path, old and new value.
  * @param {any} before the object before the change
- * @param {any} patch
  * @returns {{path: string[], label: string, before: any, after: any}[]}
  */
 export function changes(before, patch) {
@@ -65,12 +58,31 @@ export function changes(before, patch) {
   return rows;
 }
 
+/** The changes of each write of a record. */
+const KNOWN_ROWS = new WeakMap();
+
+/**
+ * The changes of a write. Those of all writes of an object are computed together.
+ * @param {import("./record.js").Index} index
+ * @param {import("./record.js").Point} point
+ * @returns {{path: string[], label: string, before: any, after: any}[]}
+ */
+export function rowsOf(index, point) {
+  if (point.diff === undefined) return [];
+  if (!KNOWN_ROWS.has(point)) {
+    let object = {};
+    for (const write of index.writes.get(point.object) ?? [point]) {
+      if (write.previous === undefined) object = {};
+      KNOWN_ROWS.set(write, changes(object, write.diff ?? {}));
+      object = applied(object, write.diff ?? {});
+    }
+  }
+  return KNOWN_ROWS.get(point) ?? [];
+}
+
 /**
  * A table of a change.
- * @param {any} before
- * @param {any} patch
  * @param {(path: string[]) => void} onField called with the path of a field that is chosen
- * @returns {any}
  */
 export function diffTable(before, patch, onField) {
   const body = changes(before, patch).map((row) =>

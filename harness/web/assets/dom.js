@@ -1,16 +1,12 @@
 // Creates elements. All texts of a record become text nodes: no text is ever parsed as HTML.
 
-/**
- * @param {string} id
- * @returns {any}
- */
+/** @returns {any} */
 export function byId(id) {
   return document.getElementById(id);
 }
 
 /**
  * An element with attributes, event handlers (`onclick`) and children.
- * @param {string} tag
  * @param {Object<string, any>} attributes
  * @param {...(Node | string | null)} children
  * @returns {any}
@@ -37,9 +33,7 @@ export function fill(parent, ...children) {
 
 /**
  * A button that looks like a link.
- * @param {string} text
  * @param {() => void} action
- * @returns {any}
  */
 export function linkButton(text, action) {
   return element("button", { class: "link", type: "button", onclick: action }, text);
@@ -47,8 +41,6 @@ export function linkButton(text, action) {
 
 /**
  * Sizes a canvas for the screen, and returns its context in CSS pixels.
- * @param {HTMLCanvasElement} canvas
- * @param {number} height
  * @returns {{context: CanvasRenderingContext2D, width: number, height: number}}
  */
 export function prepared(canvas, height) {

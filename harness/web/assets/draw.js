@@ -2,20 +2,12 @@
 
 import { duration, relative } from "./text.js";
 import { styleOf } from "./palette.js";
+import { isFailure } from "./record.js";
 
 /** The narrowest state that has a label, in pixels. */
 const LABELLED = 30;
 
-/**
- * A pattern of lines or dots in the color of the text.
- * @param {CanvasRenderingContext2D} context
- * @param {string} pattern
- * @param {number} x
- * @param {number} y
- * @param {number} width
- * @param {number} height
- * @param {string} color
- */
+/** A pattern of lines or dots in the color of the text. */
 export function drawPattern(context, pattern, x, y, width, height, color) {
   if (!pattern || width < 3) return;
   context.save();
@@ -43,13 +35,8 @@ export function drawPattern(context, pattern, x, y, width, height, color) {
 
 /**
  * Draws a state.
- * @param {CanvasRenderingContext2D} context
  * @param {import("./palette.js").Colors} colors
  * @param {import("./record.js").Span} span
- * @param {number} x
- * @param {number} y
- * @param {number} width
- * @param {number} height
  */
 export function drawSpan(context, colors, span, x, y, width, height) {
   const style = styleOf(span);
@@ -77,13 +64,9 @@ export function drawSpan(context, colors, span, x, y, width, height) {
 
 /**
  * Shades the windows of all faults behind everything else.
- * @param {CanvasRenderingContext2D} context
  * @param {import("./palette.js").Colors} colors
  * @param {import("./state.js").State} state
  * @param {(place: number) => number} x
- * @param {number} left
- * @param {number} width
- * @param {number} height
  */
 export function drawFaults(context, colors, state, x, left, width, height) {
   const right = left + width;
@@ -104,12 +87,9 @@ export function drawFaults(context, colors, state, x, left, width, height) {
 
 /**
  * Marks folded idle time.
- * @param {CanvasRenderingContext2D} context
  * @param {import("./palette.js").Colors} colors
  * @param {import("./scale.js").Scale} scale
  * @param {(place: number) => number} x
- * @param {number} height
- * @param {boolean} labels
  */
 export function drawFolds(context, colors, scale, x, height, labels) {
   context.font = "10px system-ui, sans-serif";
@@ -137,11 +117,9 @@ export function drawFolds(context, colors, scale, x, height, labels) {
 
 /**
  * Draws times along the upper edge.
- * @param {CanvasRenderingContext2D} context
  * @param {import("./palette.js").Colors} colors
  * @param {import("./state.js").State} state
  * @param {(place: number) => number} x
- * @param {number} height
  */
 export function drawAxis(context, colors, state, x, height) {
   context.font = "10.5px system-ui, sans-serif";
@@ -163,15 +141,12 @@ export function drawAxis(context, colors, state, x, height) {
 
 /**
  * Draws an event: a mark, larger for violations.
- * @param {CanvasRenderingContext2D} context
  * @param {import("./palette.js").Colors} colors
  * @param {import("./record.js").Point} point
- * @param {number} x
- * @param {number} y
  * @param {{selected: boolean, dimmed: boolean}} how
  */
 export function drawPoint(context, colors, point, x, y, how) {
-  const failed = point.code !== undefined && point.code !== "OK";
+  const failed = isFailure(point);
   context.globalAlpha = how.dimmed ? 0.2 : 1;
   context.fillStyle = colors.get(point.violates !== undefined || failed ? "--bad" : "--point");
   context.beginPath();

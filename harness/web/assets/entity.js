@@ -18,7 +18,6 @@ function limited(items) {
 
 /**
  * Shows the deployments and sets; one that is chosen lights its machines.
- * @param {any} view
  * @returns {() => void} draws them
  */
 export function owners(view) {
@@ -37,7 +36,6 @@ export function owners(view) {
 
 /**
  * Lists the tiles with a problem.
- * @param {any} view
  * @returns {() => void} draws them
  */
 export function problems(view) {
@@ -55,7 +53,6 @@ export function problems(view) {
 
 /**
  * Shows the selection.
- * @param {any} view
  * @returns {() => void} draws it
  */
 export function selection(view) {

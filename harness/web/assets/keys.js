@@ -9,18 +9,30 @@ const KEYS = [
   ["f", "show the whole run"],
   ["] and [", "next and previous violation"],
   ["j k or ↓ ↑", "next and previous event"],
-  ["c", "the cause of the selected event"],
+  ["c", "what led to the selected event, or came before it"],
+  ["p", "the previous write of the same object"],
   ["/", "search"],
   ["g", "fold or unfold idle time"],
   ["Esc", "clear the selection or the search"],
   ["?", "this help"],
 ];
 
+/** The fields of a search. */
+const SEARCH = [
+  ["actor:m-1", "in the row of m-1"],
+  ["object:Machine", "writes of an object"],
+  ["by:mcm", "performed by a process"],
+  ["field:replicas", "changes a field"],
+  ["value:when-failed", "has an old or new value"],
+  ["verb: code: fault:", "kind, code and fault of an event"],
+  ["step:4", "during step 4"],
+  ["is:violation is:failed", "violations, failed calls"],
+];
+
 /**
  * Selects the next event of a list after the selected one, or the previous one.
  * @param {import("./state.js").State} state
  * @param {import("./record.js").Point[]} points
- * @param {number} direction
  */
 function step(state, points, direction) {
   const selected = state.selected;
@@ -39,7 +51,9 @@ export function keys(state, more = []) {
     help,
     element("b", {}, "Keys"),
     element("dl", {}, ...[...KEYS, ...more.filter((key) => key.shown).map((key) => [key.shown, key.text])].flatMap(([key, text]) => [element("dt", {}, key), element("dd", {}, text)])),
-    element("p", {}, "Search: words, or verb:, actor:, by:, object:, code:, fault:, step:, is:violation, is:failed. A minus excludes. In the timeline, Ctrl and the wheel zoom; in the overview, drag."),
+    element("b", {}, "Search"),
+    element("dl", {}, ...SEARCH.flatMap(([field, text]) => [element("dt", {}, field), element("dd", {}, text)])),
+    element("p", {}, "Words must all occur, also in changed fields and values. A minus excludes. In the timeline, Ctrl and the wheel zoom; in the overview, drag."),
     element("button", { type: "button", onclick: () => help.close() }, "Close"),
   );
   const actions = {
@@ -61,6 +75,10 @@ export function keys(state, more = []) {
     c: () => {
       const cause = state.index.byNumber.get(state.selected)?.cause;
       if (cause !== undefined) state.select(cause);
+    },
+    p: () => {
+      const previous = state.index.byNumber.get(state.selected)?.previous;
+      if (previous !== undefined) state.select(previous);
     },
     "/": () => byId("search").focus(),
     g: () => state.fold(!state.folded),

@@ -15,7 +15,6 @@ const NEAR = 8;
 /**
  * Where the events of a part of a row are: below its text.
  * @param {import("./layout.js").Bar} bar
- * @returns {number}
  */
 function middleOf(bar) {
   return bar.height > 16 ? bar.height - 5 : bar.height / 2;
@@ -98,7 +97,12 @@ export function lanes(state, colors) {
         if (!bar.classes.includes(span.class)) continue;
         const [begin, end] = state.scale.placesOf(span).map(x);
         const [from, to] = [Math.max(LEFT - 2, begin), Math.min(width + 2, end)];
-        if (to >= LEFT && from <= width) drawSpan(context, colors, span, from, barY, to - from, bar.height);
+        if (to < LEFT || from > width) continue;
+        drawSpan(context, colors, span, from, barY, to - from, bar.height);
+        if (span.class === "vm" && span.to === undefined && index.named.has(span.actor)) {
+          context.strokeStyle = colors.get("--bad");
+          context.strokeRect(from + 1, barY - 1, to - from - 3, bar.height + 2);
+        }
       }
       barY += bar.height + 1;
     }
@@ -161,6 +165,8 @@ export function lanes(state, colors) {
     context.fillStyle = colors.get("--accent");
     context.lineWidth = 1.5;
     for (const [from, to] of pairs) {
+      // A solid arrow is a recorded cause; a dashed one only came before.
+      context.setLineDash(to.link === "caused" ? [] : [5, 4]);
       const [fromY, toY] = [rowY(from, top), rowY(to, top)];
       if (fromY === null || toY === null) continue;
       const [fromX, toX] = [x(state.scale.placeOf(from)), x(state.scale.placeOf(to))];
@@ -169,6 +175,7 @@ export function lanes(state, colors) {
       context.moveTo(fromX, fromY);
       context.bezierCurveTo(fromX + bend, fromY, toX - bend, toY, toX - 4, toY);
       context.stroke();
+      context.setLineDash([]);
       context.beginPath();
       context.moveTo(toX - 1, toY);
       context.lineTo(toX - 8, toY - 4);

@@ -50,9 +50,9 @@ function failed(error) {
 async function start() {
   const index = indexed(await decode(byId("data").textContent));
   document.title = `${index.record.meta.verdict.passed ? "passed" : "FAILED"}: ${document.title}`;
-  head(index);
   byId("main").hidden = false;
   const state = new State(index);
+  head(index, (number) => state.select(number));
   const colors = new Colors();
   const drawings = [tools(state), overview(state, colors), lanes(state, colors), charts(state, colors), list(state), detail(state)];
   checks(state);

@@ -35,7 +35,6 @@ export class World {
 
   /**
    * The entities of a kind.
-   * @param {string} kind
    * @returns {Entity[]}
    */
   of(kind) {
@@ -99,7 +98,6 @@ function compared(one, other) {
 /**
  * The name of a tile.
  * @param {Tile} of
- * @returns {string}
  */
 export function nameOf(of) {
   return of.machine?.name ?? of.node?.name ?? of.vm?.name ?? "";
@@ -118,7 +116,6 @@ function tile(key, zone, machine, vm, node) {
 /**
  * A tile in words.
  * @param {Tile} of
- * @returns {string}
  */
 export function described(of) {
   const parts = [];

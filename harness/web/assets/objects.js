@@ -1,11 +1,6 @@
 // Reconstructs objects from the recorded changes, and finds all writes of a field.
 
-/**
- * Applies a JSON merge patch (RFC 7386).
- * @param {any} target
- * @param {any} patch
- * @returns {any}
- */
+/** Applies a JSON merge patch (RFC 7386). */
 export function applied(target, patch) {
   if (patch === null || typeof patch !== "object" || Array.isArray(patch)) return patch;
   const isObject = target !== null && typeof target === "object" && !Array.isArray(target);
@@ -21,7 +16,6 @@ export function applied(target, patch) {
  * The object after an event; `null`: it does not exist then.
  * @param {import("./record.js").Index} index
  * @param {import("./record.js").Point | undefined} point
- * @returns {any}
  */
 export function objectAt(index, point) {
   const chain = [];
@@ -37,7 +31,6 @@ export function objectAt(index, point) {
 
 /**
  * The changed fields of a merge patch as paths, with their new values.
- * @param {any} patch
  * @param {string[]} path
  * @returns {{path: string[], value: any}[]}
  */
@@ -49,9 +42,7 @@ export function leaves(patch, path = []) {
 
 /**
  * The value at a path; `undefined`: there is none.
- * @param {any} object
  * @param {string[]} path
- * @returns {any}
  */
 export function valueAt(object, path) {
   return path.reduce((value, name) => (value === null || value === undefined ? undefined : value[name]), object);
@@ -60,7 +51,6 @@ export function valueAt(object, path) {
 /**
  * All writes of a field of an object, in their order.
  * @param {import("./record.js").Index} index
- * @param {string} object
  * @param {string[]} path
  * @returns {import("./record.js").Point[]}
  */
@@ -70,9 +60,7 @@ export function writesOf(index, object, path) {
 
 /**
  * Whether a merge patch changes the value at a path.
- * @param {any} patch
  * @param {string[]} path
- * @returns {boolean}
  */
 export function touches(patch, path) {
   let value = patch;

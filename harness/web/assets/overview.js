@@ -2,6 +2,7 @@
 
 import { byId, prepared } from "./dom.js";
 import { drawFaults, drawFolds } from "./draw.js";
+import { lastWrite } from "./activity.js";
 
 /** The height of the overview, and the width of the edges of the brush that resize it. */
 const OVERVIEW_HEIGHT = 56;
@@ -40,6 +41,11 @@ export function overview(state, colors) {
       const high = (Math.log1p(count) / most) * (height - 16);
       context.fillRect((column * width) / columns.length, height - high, Math.max(1, width / columns.length - 1), high);
     });
+    const last = index.record.meta.verdict.passed ? undefined : lastWrite(index);
+    if (last) {
+      context.fillStyle = colors.get("--accent");
+      context.fillRect(x(state.scale.placeOf(last)), 0, 2, height);
+    }
     context.fillStyle = colors.get("--bad");
     for (const point of index.violations) {
       const at = x(state.scale.placeOf(point));

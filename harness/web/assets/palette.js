@@ -35,23 +35,6 @@ export function styleOf(span) {
   return { variable, letter, pattern };
 }
 
-/** The letter of each kind of event, in the timeline and in the list. */
-export const LETTERS = {
-  write: "w",
-  delete: "x",
-  call: "c",
-  request: "q",
-  event: "e",
-  vm: "v",
-  kubelet: "k",
-  step: "s",
-  note: "n",
-  fault: "f",
-  process: "p",
-  expectation: "t",
-  verdict: "V",
-};
-
 /** Reads colors from the style sheet, and remembers them until the theme changes. */
 export class Colors {
   constructor() {
@@ -63,10 +46,6 @@ export class Colors {
     this.known = new Map();
   }
 
-  /**
-   * @param {string} variable
-   * @returns {string}
-   */
   get(variable) {
     let color = this.known.get(variable);
     if (color === undefined) {

@@ -1,12 +1,12 @@
 // The search: words that must occur, and `name:value` for single fields.
 
-/** Fields that a search can name. */
-const FIELDS = ["verb", "actor", "by", "object", "code", "fault", "step", "is"];
+import { isFailure } from "./record.js";
+import { rowsOf, shown } from "./diff.js";
 
-/**
- * @param {string} text
- * @returns {{field: string, value: string, not: boolean}[]}
- */
+/** Fields that a search can name. */
+const FIELDS = ["verb", "actor", "by", "object", "code", "fault", "step", "is", "field", "value"];
+
+/** @returns {{field: string, value: string, not: boolean}[]} */
 export function parsed(text) {
   const words = text.match(/-?(?:\w+:)?(?:"[^"]*"|[^\s"]+)/g) ?? [];
   return words.map((word) => {
@@ -22,28 +22,30 @@ export function parsed(text) {
 
 /**
  * Whether an event matches a search.
+ * @param {import("./record.js").Index} index
  * @param {import("./record.js").Point} point
  * @param {{field: string, value: string, not: boolean}[]} terms
- * @returns {boolean}
  */
-export function matches(point, terms) {
-  return terms.every(({ field, value, not }) => matchesTerm(point, field, value) !== not);
+export function matches(index, point, terms) {
+  return terms.every(({ field, value, not }) => matchesTerm(index, point, field, value) !== not);
 }
 
-/**
- * @param {any} point
- * @param {string} field
- * @param {string} value
- * @returns {boolean}
- */
-function matchesTerm(point, field, value) {
+/** The paths of the fields that a write changes, and their old and new values, in lower case. */
+function changed(index, point, what) {
+  const texts = rowsOf(index, point).map((row) => (what === "field" ? row.label : `${shown(row.before)} ${shown(row.after)}`));
+  return texts.join("\n").toLowerCase();
+}
+
+/** @param {import("./record.js").Index} index */
+function matchesTerm(index, point, field, value) {
   if (field === "is") {
     if (value === "violation") return point.violates !== undefined;
-    if (value === "failed") return point.code !== undefined && point.code !== "OK";
+    if (value === "failed") return isFailure(point);
     return false;
   }
   if (field === "step") return String(point.step ?? "") === value;
+  if (field === "field" || field === "value") return changed(index, point, field).includes(value);
   if (field) return String(point[field] ?? "").toLowerCase().includes(value);
   const text = `${point.number} ${point.summary} ${point.actor} ${point.object ?? ""} ${point.by ?? ""} ${point.fault ?? ""}`;
-  return text.toLowerCase().includes(value);
+  return text.toLowerCase().includes(value) || changed(index, point, "field").includes(value) || changed(index, point, "value").includes(value);
 }

@@ -5,12 +5,12 @@
 /**
  * @typedef {{number: number, at: number, actor: string, verb: string, summary: string, object?: string, revision?: number,
  *   by?: string, cause?: number, previous?: number, incomplete?: boolean, diff?: any, cut?: boolean, code?: string,
- *   fault?: string, violates?: number, step?: number}} Point
+ *   fault?: string, violates?: number, step?: number, link?: string, seen?: number[], call?: string}} Point
  */
 /**
  * @typedef {{record: any, actors: Map<string, Actor>, points: Point[], byNumber: Map<number, Point>,
  *   byActor: Map<string, Point[]>, spans: Map<string, Span[]>, faults: Span[], effects: Map<number, Point[]>,
- *   writes: Map<string, Point[]>, violations: Point[], lasted: number, next: Map<Span, Span>,
+ *   writes: Map<string, Point[]>, violations: Point[], named: Set<string | undefined>, lasted: number, next: Map<Span, Span>,
  *   lastAt: (actor: string, time: number) => Point | undefined}} Index
  */
 
@@ -19,7 +19,6 @@ const NEWEST_VERSION = 1;
 
 /**
  * Decodes a record: gzip in Base64.
- * @param {string} text
  * @returns {Promise<any>}
  */
 export async function decode(text) {
@@ -43,10 +42,7 @@ function addTo(map, key, value) {
   else map.set(key, [value]);
 }
 
-/**
- * @param {any} record
- * @returns {Index}
- */
+/** @returns {Index} */
 export function indexed(record) {
   const index = {
     record,
@@ -58,6 +54,8 @@ export function indexed(record) {
     faults: record.spans.filter((span) => span.class === "fault"),
     effects: new Map(),
     writes: new Map(),
+    /** The actors that violations are about. */
+    named: new Set(),
     violations: record.points.filter((point) => point.violates !== undefined),
     lasted: Math.max(1, record.meta.lasted),
     /** The next state of the same actor and kind. */
@@ -77,16 +75,26 @@ export function indexed(record) {
     if (point.object !== undefined) addTo(index.writes, point.object, point);
   }
   for (const span of record.spans) addTo(index.spans, span.actor, span);
+  for (const point of index.violations) for (const number of [point.cause, ...(point.seen ?? [])]) index.named.add(index.byNumber.get(number)?.actor);
   const verdict = index.byNumber.get(record.meta.verdict.point);
   if (verdict && !index.violations.includes(verdict)) index.violations.push(verdict);
   return index;
 }
 
+/** Whether a call or a request failed. That a VM does not exist before its creation is no failure. */
+export function isFailure(point) {
+  return point.code !== undefined && point.code !== "OK" && !(point.call === "GetMachineStatus" && point.code === "NotFound");
+}
+
+/** The begin of the fault that changed a call, or the first event of that fault. */
+export function beginOfFault(index, point) {
+  const all = index.byActor.get(`fault/${point.fault}`) ?? [];
+  return all.findLast((other) => other.number < point.number) ?? all[0];
+}
+
 /**
  * The name of an actor for people: its kind and its name.
  * @param {Index} index
- * @param {string} id
- * @returns {string}
  */
 export function actorName(index, id) {
   const actor = index.actors.get(id);

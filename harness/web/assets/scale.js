@@ -11,7 +11,6 @@ const SHORT = 1e6;
 /**
  * The longest length of a gap, so that no gap takes more than its share.
  * @param {number[]} gaps
- * @returns {number}
  */
 function limitOfGaps(gaps) {
   const share = Math.max(LARGEST_GAP, 2 / Math.max(1, gaps.length));
@@ -71,20 +70,12 @@ export class Scale {
     this.spans = new Map();
   }
 
-  /**
-   * The last time that is not after a time, by its number.
-   * @param {number} time
-   * @returns {number}
-   */
+  /** The last time that is not after a time, by its number. */
   group(time) {
     return lastAtMost(this.times, time);
   }
 
-  /**
-   * The place of a time: before the events of that time.
-   * @param {number} time
-   * @returns {number}
-   */
+  /** The place of a time: before the events of that time. */
   place(time) {
     const group = this.group(time);
     if (group + 1 >= this.times.length || time <= this.times[group]) return this.starts[group] / this.total;
@@ -92,11 +83,7 @@ export class Scale {
     return (this.ends[group] + part * (this.starts[group + 1] - this.ends[group])) / this.total;
   }
 
-  /**
-   * The place after the events of a time.
-   * @param {number} time
-   * @returns {number}
-   */
+  /** The place after the events of a time. */
   placeAfter(time) {
     const group = this.group(time);
     return time <= this.times[group] ? this.ends[group] / this.total : this.place(time);
@@ -105,7 +92,6 @@ export class Scale {
   /**
    * The place of an event.
    * @param {import("./record.js").Point} point
-   * @returns {number}
    */
   placeOf(point) {
     const start = this.starts[this.group(point.at)];
@@ -141,11 +127,7 @@ export class Scale {
     return [from, Math.max(from, to)];
   }
 
-  /**
-   * The time at a place.
-   * @param {number} place
-   * @returns {number}
-   */
+  /** The time at a place. */
   time(place) {
     const at = place * this.total;
     const group = lastAtMost(this.starts, at);
@@ -158,8 +140,6 @@ export class Scale {
 /**
  * The index of the last value that is at most a value, in an increasing list; 0 if there is none.
  * @param {Float64Array} list
- * @param {number} value
- * @returns {number}
  */
 function lastAtMost(list, value) {
   let [low, high] = [0, list.length];

@@ -34,10 +34,7 @@ export class State {
     this.places = Float64Array.from(this.index.points, (point) => this.scale.placeOf(point));
   }
 
-  /**
-   * Continues with a newer record of the same session. The visible part keeps its times; if it reached the end, it still does.
-   * @param {any} record
-   */
+  /** Continues with a newer record of the same session. The visible part keeps its times; if it reached the end, it still does. */
   replace(record) {
     const [from, to] = [this.scale.time(this.from), this.scale.time(this.to)];
     const atEnd = this.to > 1 - SMALLEST;
@@ -52,7 +49,7 @@ export class State {
     if (this.searched !== this.search) {
       this.searched = this.search;
       const terms = parsed(this.search);
-      const found = this.index.points.filter((point) => matches(point, terms));
+      const found = this.index.points.filter((point) => matches(this.index, point, terms));
       /** @type {Set<number> | null} the numbers of the events that match the search; `null`: there is none */
       this.matching = terms.length === 0 ? null : new Set(found.map((point) => point.number));
     }
@@ -80,11 +77,7 @@ export class State {
     });
   }
 
-  /**
-   * Chooses the visible part of the axis.
-   * @param {number} from
-   * @param {number} to
-   */
+  /** Chooses the visible part of the axis. */
   show(from, to) {
     const width = Math.min(1, Math.max(SMALLEST, to - from));
     this.from = Math.min(1 - width, Math.max(0, from));
@@ -92,11 +85,7 @@ export class State {
     this.changed();
   }
 
-  /**
-   * Zooms around a place of the visible part, from 0 to 1.
-   * @param {number} factor
-   * @param {number} around
-   */
+  /** Zooms around a place of the visible part, from 0 to 1. */
   zoom(factor, around) {
     const width = this.to - this.from;
     const fixed = this.from + around * width;
@@ -104,10 +93,7 @@ export class State {
     this.show(fixed - around * next, fixed + (1 - around) * next);
   }
 
-  /**
-   * Moves the visible part by a share of its width.
-   * @param {number} share
-   */
+  /** Moves the visible part by a share of its width. */
   pan(share) {
     const by = share * (this.to - this.from);
     this.show(this.from + by, this.to + by);

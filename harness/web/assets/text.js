@@ -1,10 +1,6 @@
 // Texts of times and numbers.
 
-/**
- * The time since the start of the scenario, exact to the millisecond below one hour.
- * @param {number} micros
- * @returns {string}
- */
+/** The time since the start of the scenario, exact to the millisecond below one hour. */
 export function relative(micros) {
   const total = Math.max(0, micros) / 1e6;
   const hours = Math.floor(total / 3600);
@@ -15,11 +11,7 @@ export function relative(micros) {
   return `+${seconds.toFixed(3)}s`;
 }
 
-/**
- * A duration in its largest units.
- * @param {number} micros
- * @returns {string}
- */
+/** A duration in its largest units. */
 export function duration(micros) {
   const seconds = micros / 1e6;
   if (seconds < 1) return `${Math.round(micros / 1000)} ms`;
@@ -28,22 +20,12 @@ export function duration(micros) {
   return `${Math.floor(seconds / 3600)} h ${Math.floor(seconds / 60) % 60} min`;
 }
 
-/**
- * A number and its noun.
- * @param {number} count
- * @param {string} noun
- * @returns {string}
- */
+/** A number and its noun. */
 export function counted(count, noun) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/**
- * A text of at most that many characters.
- * @param {string} text
- * @param {number} most
- * @returns {string}
- */
+/** A text of at most that many characters. */
 export function shortened(text, most) {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }

@@ -17,7 +17,6 @@ const [WITH_NAME, WITH_PODS, WITH_LETTER] = [64, 26, 16];
 /**
  * Places for all tiles.
  * @param {import("./model.js").Tile[]} tiles by zone
- * @param {number} width
  */
 export function placed(tiles, width) {
   const zones = [];

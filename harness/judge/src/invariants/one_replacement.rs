@@ -39,7 +39,7 @@ impl Check for OneReplacementAtATime {
         };
         let others: Vec<String> = machines_of(context.world, deployment)
             .filter(other)
-            .map(|sibling| format!("{} is {:?}", name(sibling), phase(sibling)))
+            .map(|sibling| format!("{} is {}", name(sibling), phase_or_new(sibling)))
             .collect();
         let requested = context.before.is_some_and(is_remediation_requested) || is_remediation_requested(machine);
         let limit = if requested {
@@ -54,6 +54,14 @@ impl Check for OneReplacementAtATime {
                 others.join(", ")
             )
         })
+    }
+}
+
+/// The phase of a machine in words.
+fn phase_or_new(machine: &Value) -> &str {
+    match phase(machine) {
+        "" => "without a phase",
+        phase => phase,
     }
 }
 

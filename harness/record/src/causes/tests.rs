@@ -1,11 +1,15 @@
+use std::collections::BTreeMap;
+
 use judge::object::version;
 use scenario::kinds;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::Recorder;
+use scenario::builder::{annotate, vm, wait};
 use scenario::cloud::{Call, CloudEvent, Vm, VmState};
 use scenario::observation::{Observation, Seen};
+use scenario::step::VmAction;
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -26,25 +30,37 @@ impl Story {
     }
 
     /// A process writes an object. The engine observes it.
-    fn write(&mut self, process: &str, kind: &str, name: &str, revision: u64, mut object: Value) {
+    fn write(&mut self, process: &str, kind: &str, name: &str, revision: u64, object: Value) {
+        self.send(process, kind, name, revision);
+        self.observe(kind, name, revision, object);
+    }
+
+    /// A process sends a write.
+    fn send(&mut self, process: &str, kind: &str, name: &str, revision: u64) {
+        let plural = kinds::find(kind).unwrap().plural.to_owned();
+        let is_known = self.objects.contains_key(&format!("{kind} {name}"));
+        let write = TraceEvent::Write {
+            plural,
+            namespace: String::new(),
+            name: if is_known { name.to_owned() } else { String::new() },
+            revision,
+        };
+        self.entry(process, write);
+    }
+
+    /// A step begins.
+    fn step(&mut self, number: usize, step: &scenario::Step) {
+        self.recorder.step(START, number, step, None);
+        self.recorder.place_step(self.trace.len() as u64);
+    }
+
+    /// The engine observes a version of an object.
+    fn observe(&mut self, kind: &str, name: &str, revision: u64, mut object: Value) {
         let kind = kinds::find(kind).unwrap();
         object["metadata"]["name"] = json!(name);
         object["metadata"]["resourceVersion"] = json!(revision.to_string());
         assert_eq!(version(&object), Some(revision));
         let before = self.objects.insert(format!("{} {name}", kind.kind), object.clone());
-        self.entry(
-            process,
-            TraceEvent::Write {
-                plural: kind.plural.to_owned(),
-                namespace: String::new(),
-                name: if before.is_some() {
-                    name.to_owned()
-                } else {
-                    String::new()
-                },
-                revision,
-            },
-        );
         let observation = Observation {
             at: START,
             what: Seen::Applied(kind, Box::new(object)),
@@ -97,7 +113,7 @@ impl Story {
                 .map(|draft| draft.point.summary.clone())
         };
         let explain = |draft: &Draft| {
-            let cause = draft.cause.and_then(text).unwrap_or_default();
+            let cause = draft.cause.and_then(|(_, id)| text(id)).unwrap_or_default();
             (
                 draft.point.summary.clone(),
                 draft.point.by.clone().unwrap_or_default(),
@@ -159,16 +175,139 @@ fn a_vm_leads_back_to_the_call_that_changed_it() {
 }
 
 #[test]
-fn what_another_process_received_is_no_cause() {
+fn what_another_process_received_is_only_the_history_of_the_object() {
     let mut story = Story::new();
     story.write("user", "Node", "n-1", 1, json!({}));
     story.deliver("mcm-0", "Node", "n-1", 1);
     story.write("mcm-1", "Node", "n-1", 2, json!({ "spec": { "unschedulable": true } }));
-    let last = story.explained().pop().unwrap();
+    story.recorder.add_causes(&story.trace, 0);
+    let points = story.recorder.into_points();
+    assert_eq!(points[1].point.by.as_deref(), Some("process/mcm-1"));
     assert_eq!(
-        last,
-        ("Node n-1 at 2".to_owned(), "process/mcm-1".to_owned(), String::new())
+        (points[1].cause, points[1].seen.len()),
+        (Some((Link::Own, points[0].id)), 0)
     );
+}
+
+#[test]
+fn a_request_of_the_harness_belongs_to_the_step_that_sent_it() {
+    let mut story = Story::new();
+    story.step(1, &annotate("Machine", "m-1", "key", "value"));
+    story.send("drydock", "Machine", "m-1", 1);
+    story.step(2, &wait(std::time::Duration::from_secs(1)));
+    story.observe("Machine", "m-1", 1, json!({}));
+    story.recorder.add_causes(&story.trace, 0);
+    let points = story.recorder.into_points();
+    let written = points.last().unwrap();
+    assert_eq!((written.point.verb, written.point.step), (Verb::Write, Some(1)));
+    assert_eq!(written.cause, Some((Link::Caused, points[0].id)));
+    let order = |index: usize| points[index].order;
+    assert!(
+        order(0) < order(2) && order(2) < order(1),
+        "the step, its write, the next step"
+    );
+}
+
+#[test]
+fn what_a_sibling_changes_in_the_status_of_their_set_is_no_reason() {
+    let mut story = Story::new();
+    let owned =
+        json!({ "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "set", "controller": true }] } });
+    let with = |field: &str, value: Value| {
+        let mut machine = owned.clone();
+        machine[field] = value;
+        machine
+    };
+    story.write("mcm", "MachineSet", "set", 1, json!({ "spec": { "replicas": 1 } }));
+    story.write("mcm", "Machine", "m-1", 2, owned.clone());
+    story.deliver("mcm", "Machine", "m-1", 2);
+    story.write(
+        "mcm",
+        "MachineSet",
+        "set",
+        3,
+        json!({ "spec": { "replicas": 1 }, "status": { "replicas": 1 } }),
+    );
+    story.deliver("mcm", "MachineSet", "set", 3);
+    story.write(
+        "mcm",
+        "Machine",
+        "m-1",
+        4,
+        with("status", json!({ "phase": "Unknown" })),
+    );
+    story.write(
+        "user",
+        "MachineSet",
+        "set",
+        5,
+        json!({ "spec": { "replicas": 0 }, "status": { "replicas": 1 } }),
+    );
+    story.deliver("mcm", "MachineSet", "set", 5);
+    story.write(
+        "mcm",
+        "Machine",
+        "m-1",
+        6,
+        with("status", json!({ "phase": "Terminating" })),
+    );
+    story.recorder.add_causes(&story.trace, 0);
+    let points = story.recorder.into_points();
+    let of = |revision: u64| {
+        points
+            .iter()
+            .find(|draft| draft.point.revision == Some(revision))
+            .unwrap()
+    };
+    assert_eq!(
+        (of(4).cause, of(4).seen.as_slice()),
+        (Some((Link::Own, of(2).id)), [of(3).id].as_slice())
+    );
+    assert_eq!(of(6).cause, Some((Link::Before, of(5).id)), "an order of the set");
+}
+
+#[test]
+fn a_vm_that_a_step_stops_and_its_kubelet_lead_back_to_the_step() {
+    let mut story = Story::new();
+    let seen = |state| {
+        CloudEvent::Vm(Vm {
+            id: "vm-1".to_owned(),
+            machine: "m-1".to_owned(),
+            machine_uid: String::new(),
+            provider_id: "fakecloud:///z1/vm-1".to_owned(),
+            node: "m-1".to_owned(),
+            state,
+            revision: 1,
+        })
+    };
+    let observe = |story: &mut Story, event, line: &str| {
+        let observation = Observation {
+            at: START,
+            what: Seen::Cloud(event),
+        };
+        story.recorder.observe(&observation, None, &[line.to_owned()]);
+    };
+    observe(&mut story, seen(VmState::Running), "VM runs");
+    story.step(1, &vm("m-1", VmAction::Stop));
+    observe(&mut story, seen(VmState::Stopped), "VM stops");
+    let found = story.explained();
+    assert_eq!(found[1].2, "", "a step");
+    assert_eq!(found[2].2, found[1].0, "the fault is caused by the step");
+    assert_eq!(
+        (found[3].0.as_str(), found[3].2.as_str()),
+        ("VM stops", "step 1: stop the VM of m-1")
+    );
+}
+
+#[test]
+fn a_kubernetes_event_leads_back_to_what_its_process_did_before() {
+    let mut story = Story::new();
+    story.write("mcm", "Machine", "m-1", 1, json!({}));
+    story.write("mcm", "Machine", "m-2", 2, json!({}));
+    let about = json!({ "involvedObject": { "kind": "Machine", "name": "m-1" } });
+    story.write("mcm", "Event", "e", 3, about);
+    let (_, by, cause) = story.explained().pop().unwrap();
+    assert_eq!((by.as_str(), cause.as_str()), ("process/mcm", "Machine m-1 at 1"));
 }
 
 #[test]

@@ -39,10 +39,13 @@ fn point(number: u32, at: u64, actor: &str, verb: Verb, summary: &str, cause: Op
         revision: None,
         by: Some("mcm".to_owned()),
         cause,
+        link: None,
+        seen: Vec::new(),
         previous: None,
         incomplete: false,
         diff: None,
         cut: false,
+        call: None,
         code: None,
         fault: None,
         violates: None,
@@ -51,7 +54,7 @@ fn point(number: u32, at: u64, actor: &str, verb: Verb, summary: &str, cause: Op
 }
 
 /// The VM's actor stands before its parent's, and the leader is killed before its Lease ends.
-pub(super) fn record() -> RunRecord {
+pub(crate) fn record() -> RunRecord {
     RunRecord {
         version: VERSION,
         meta: Meta {
@@ -118,10 +121,12 @@ pub(super) fn record() -> RunRecord {
                 CounterStep {
                     at: Micros(0),
                     value: 0,
+                    point: None,
                 },
                 CounterStep {
                     at: Micros(4_000_000),
                     value: 1,
+                    point: None,
                 },
             ],
         }],

@@ -6,7 +6,7 @@ mod summary;
 mod track_event;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! The actors of a record, in the order of their first appearance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use judge::object::{name, owner, text};
 use scenario::cloud::Vm;
@@ -47,6 +47,22 @@ impl Actors {
     /// All actors.
     pub(super) fn list(self) -> Vec<Actor> {
         self.list
+    }
+
+    /// The actors with these names that are objects or VMs.
+    pub(super) fn named(&self, names: &BTreeSet<&str>) -> impl Iterator<Item = &Actor> {
+        let is_named = |actor: &&Actor| {
+            let kinds = [
+                ActorKind::Deployment,
+                ActorKind::Set,
+                ActorKind::Machine,
+                ActorKind::Vm,
+                ActorKind::Node,
+                ActorKind::Pod,
+            ];
+            kinds.contains(&actor.kind) && names.contains(actor.name.as_str())
+        };
+        self.list.iter().filter(is_named)
     }
 
     /// The actor of a process.
@@ -154,7 +170,7 @@ impl Actors {
 }
 
 /// The zone in a provider ID such as `fakecloud:///z1/vm-1`.
-fn zone_of(provider_id: &str) -> Option<&str> {
+pub(super) fn zone_of(provider_id: &str) -> Option<&str> {
     let (_, path) = provider_id.split_once(":///")?;
     let (zone, _) = path.split_once('/')?;
     (!zone.is_empty()).then_some(zone)

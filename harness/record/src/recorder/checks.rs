@@ -8,7 +8,7 @@ use scenario::Expectation;
 
 use super::{Recorder, SCENARIO};
 use crate::draft::Interest;
-use crate::model::{Check, CheckKind, CheckState, Verb};
+use crate::model::{Check, CheckKind, CheckState, Link, Unmet, Verb};
 
 /// All checks so far.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub(super) struct Checks {
     pub(super) expectations: BTreeMap<usize, Check>,
     /// The violated check, and the id of the point that shows it, if an observation does.
     pub(super) violated: Option<(CheckKind, String, Option<u64>)>,
+    /// The parts of the violated expectation that did not hold.
+    pub(super) unmet: Vec<Unmet>,
 }
 
 impl Recorder {
@@ -33,6 +35,7 @@ impl Recorder {
             last: None,
             state: CheckState::Undecided,
             observed: String::new(),
+            unmet: Vec::new(),
             violated: None,
         };
         self.checks.expectations.insert(step, check);
@@ -54,8 +57,28 @@ impl Recorder {
         self.latest = None;
     }
 
-    /// Records the result of an expectation: how often it was evaluated, and what was observed.
-    pub fn expectation(&mut self, at: Timestamp, step: usize, evaluated: u64, state: CheckState, observed: &str) {
+    /// Records that an expectation is missed: how often it was evaluated, what was observed, and the parts that do not hold.
+    pub fn missed(&mut self, at: Timestamp, step: usize, evaluated: u64, observed: &str, unmet: Vec<Unmet>) {
+        let id = self.result(at, step, evaluated, CheckState::Violated, observed);
+        let about: Vec<&str> = unmet.iter().map(|part| part.wanted.as_str()).collect();
+        self.name_events(id, &about.join(" "));
+        // Of several that are missed at the same time, the first one ends the run.
+        if self.checks.violated.is_none() {
+            self.checks.violated = Some((CheckKind::Expectation, format!("step {step}"), Some(id)));
+            self.checks.unmet.clone_from(&unmet);
+        }
+        if let Some(check) = self.checks.expectations.get_mut(&step) {
+            check.unmet = unmet;
+        }
+    }
+
+    /// Records that an expectation is met: how often it was evaluated, and what was observed.
+    pub fn met(&mut self, at: Timestamp, step: usize, evaluated: u64, observed: &str) {
+        self.result(at, step, evaluated, CheckState::Held, observed);
+    }
+
+    /// Records the result of an expectation. Returns the id of its event.
+    fn result(&mut self, at: Timestamp, step: usize, evaluated: u64, state: CheckState, observed: &str) -> u64 {
         self.undecided(at, step, evaluated, observed);
         let time = self.micros(at);
         if let Some(check) = self.checks.expectations.get_mut(&step) {
@@ -66,15 +89,9 @@ impl Recorder {
         let id = self.push(time, SCENARIO, Verb::Expectation, text, Interest::State);
         let cause = self.latest;
         if let Some(draft) = self.points.last_mut() {
-            draft.cause = cause;
+            draft.cause = cause.map(|id| (Link::Caused, id));
         }
-        if state == CheckState::Violated {
-            // Of several that are missed at the same time, the first one ends the run.
-            let name = format!("step {step}");
-            self.checks
-                .violated
-                .get_or_insert((CheckKind::Expectation, name, Some(id)));
-        }
+        id
     }
 
     /// Records how often each invariant was evaluated so far.
@@ -91,6 +108,7 @@ impl Recorder {
                 last: evaluated.last.map(|at| self.micros(at)),
                 state: CheckState::Held,
                 observed: String::new(),
+                unmet: Vec::new(),
                 violated: None,
             };
             self.checks.invariants.push(check);
@@ -105,7 +123,12 @@ impl Recorder {
 
     /// Records that an invariant is violated. `observed`: the latest observation shows it; otherwise a deadline passed.
     pub fn violated(&mut self, invariant: &str, observed: bool) {
-        let point = self.latest.filter(|_| observed);
+        // The end of a period shows nothing by itself.
+        let is_note = |id: &u64| {
+            let draft = self.points.iter().rev().find(|draft| draft.id == *id);
+            draft.is_some_and(|draft| draft.point.verb == Verb::Note)
+        };
+        let point = self.latest.filter(|id| observed && !is_note(id));
         self.checks.violated = Some((CheckKind::Invariant, invariant.to_owned(), point));
     }
 }

@@ -8,8 +8,8 @@ use scenario::step::{CloudRequest, DisturbanceChange, KubeletAction, Request};
 
 use super::processes::Window;
 use super::{Recorder, SCENARIO};
-use crate::draft::Interest;
-use crate::model::{Micros, SpanClass, Verb};
+use crate::draft::{Interest, StepMark, TracePlace};
+use crate::model::{Link, Micros, SpanClass, Verb};
 
 /// The rules that can have an effect.
 #[derive(Clone, Debug, Default)]
@@ -26,8 +26,21 @@ impl Recorder {
         let text = format!("step {number}: {}", step.description());
         let id = self.push(time, SCENARIO, Verb::Step, text.clone(), Interest::State);
         self.latest = Some(id);
+        self.steps.push(mark_of(step, id, number, time));
         self.spans.begin(SCENARIO, SpanClass::Step, &text, time, Some(id));
         self.fault_of_step(time, step, until.map(|until| self.micros(until)));
+        for draft in self.points.iter_mut().rev().take_while(|draft| draft.id > id) {
+            draft.cause = Some((Link::Caused, id));
+        }
+    }
+
+    /// The step that was recorded last began when the trace had this number of entries.
+    pub fn place_step(&mut self, entries: u64) {
+        let Some(mark) = self.steps.last_mut() else { return };
+        mark.order = TracePlace::of_step(entries);
+        for draft in self.points.iter_mut().rev().take_while(|draft| draft.id >= mark.id) {
+            draft.order = mark.order;
+        }
     }
 
     /// Records the fault that a step starts or ends.
@@ -125,6 +138,24 @@ impl Recorder {
             let actor = self.actors.fault(&name);
             self.spans.end(&actor, SpanClass::Fault, at);
         }
+    }
+}
+
+/// What causes depend on of a step that begins.
+fn mark_of(step: &Step, id: u64, number: usize, at: Micros) -> StepMark {
+    let targets = step.targets();
+    StepMark {
+        id,
+        number,
+        at,
+        order: None,
+        object: targets.object.map(|object| (object.kind, object.name)),
+        fault: targets.fault,
+        changes_others: matches!(
+            step.request(),
+            Request::Drain { .. } | Request::Flap(_) | Request::Strip(_) | Request::Autoscaler(_)
+        ),
+        keeps: matches!(step.request(), Request::Keep(_)),
     }
 }
 

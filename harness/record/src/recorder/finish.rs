@@ -10,11 +10,11 @@ use scenario::result::{FailureResult, RunResult};
 
 use super::{Recorder, SCENARIO};
 use crate::causes::{self, TraceEntry};
-use crate::draft::{Draft, Interest};
+use crate::draft::{Draft, Interest, TracePlace};
 use crate::limits::{self, MOST_POINTS};
 use crate::model::{
     Causes, Check, CheckKind, CheckState, DisturbanceCount, Meta, Micros, Place, Point, RunRecord, Span, TraceHash,
-    Verb, Verdict,
+    Unmet, Verb, Verdict,
 };
 use crate::{VERSION, counters};
 
@@ -36,7 +36,7 @@ impl Recorder {
             limits::add(&mut self.dropped, what, missing);
         }
         let mut points = std::mem::take(&mut self.points);
-        causes::find(&mut points, trace, |at| self.micros(at));
+        causes::find(&mut points, &self.steps, trace, |at| self.micros(at));
         for draft in &points {
             let process = draft.point.by.as_deref().and_then(|by| by.strip_prefix("process/"));
             if let Some(process) = process {
@@ -53,11 +53,9 @@ impl Recorder {
         let ended = Micros(u64::try_from(ended.as_micros()).unwrap_or(u64::MAX));
         let last = self.points.iter().map(|draft| draft.point.at).max().unwrap_or_default();
         let lasted = ended.max(last);
-        let sentence = sentence(result);
+        let sentence = sentence(result, &self.checks.unmet);
         let verdict_id = self.push(lasted, SCENARIO, Verb::Verdict, sentence.clone(), Interest::State);
-        if let (Some(draft), Some((_, _, shown_by))) = (self.points.last_mut(), &self.checks.violated) {
-            draft.cause = *shown_by;
-        }
+        self.link_verdict(result.failure.as_ref());
         if self.heartbeats > 0 {
             limits::add(
                 &mut self.dropped,
@@ -146,16 +144,13 @@ impl Recorder {
 /// order than they happened. Events that are not in the trace stay behind everything that was recorded before them.
 pub(super) fn sort(points: &mut [Draft]) {
     points.sort_by_key(|draft| (draft.point.at, draft.id));
-    let mut latest = (Micros(0), 0);
-    let mut orders: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut latest = (Micros(0), TracePlace::default());
+    let mut orders: BTreeMap<u64, TracePlace> = BTreeMap::new();
     for draft in points.iter() {
         if draft.point.at != latest.0 {
-            latest = (draft.point.at, 0);
+            latest = (draft.point.at, TracePlace::default());
         }
-        // A VM has the place of the call that changes it, which the ledger records after it.
-        let own = draft
-            .order
-            .map(|order| 2 * order + u64::from(draft.point.verb == Verb::Vm));
+        let own = draft.order;
         latest.1 = own.map_or(latest.1, |own| latest.1.max(own));
         orders.insert(draft.id, own.unwrap_or(latest.1));
     }
@@ -183,7 +178,9 @@ pub(super) fn numbered(drafts: Vec<Draft>, numbers: &BTreeMap<u64, u32>) -> Vec<
     for draft in drafts {
         let mut point = draft.point;
         point.number = number(Some(draft.id)).unwrap_or_default();
-        point.cause = number(draft.cause);
+        let cause = draft.cause.and_then(|(link, id)| Some((link, number(Some(id))?)));
+        (point.link, point.cause) = cause.unzip();
+        point.seen = draft.seen.iter().filter_map(|id| number(Some(*id))).collect();
         point.previous = number(draft.previous);
         if let Some(previous) = draft.previous {
             point.incomplete |= incomplete.get(&previous).copied().unwrap_or(true);
@@ -220,7 +217,7 @@ fn violated(
 }
 
 /// What a violated invariant observed: the reason without the rule.
-fn observed(failure: &FailureResult) -> &str {
+pub(super) fn observed(failure: &FailureResult) -> &str {
     let rule = failure.invariant.as_deref().and_then(|name| {
         let invariant = invariants::ALL.iter().find(|invariant| invariant.name == name)?;
         Some(format!("invariant {name} is broken ({}): ", invariant.statement))
@@ -230,7 +227,7 @@ fn observed(failure: &FailureResult) -> &str {
 }
 
 /// The verdict in one sentence.
-fn sentence(result: &RunResult) -> String {
+fn sentence(result: &RunResult, unmet: &[Unmet]) -> String {
     let Some(failure) = &result.failure else {
         let lasted = short(Duration::from_secs_f64(result.stage_seconds.max(0.0)));
         return format!("The run passed after {lasted}: every expectation was met and no invariant was broken");
@@ -240,6 +237,16 @@ fn sentence(result: &RunResult) -> String {
     match (&failure.invariant, failure.step) {
         (Some(invariant), _) => format!("Invariant {invariant} was broken at +{after}: {observed}"),
         (None, 0) => format!("The run failed at +{after}: {observed}"),
+        (None, step) if failure.expectation && unmet.len() > 1 => {
+            let holds = observed
+                .strip_prefix("expected ")
+                .and_then(|rest| rest.split(": ").next());
+            let holds = holds.unwrap_or("expectation");
+            format!(
+                "Step {step} failed at +{after} ({holds}): {} conditions do not hold",
+                unmet.len()
+            )
+        }
         (None, step) => format!("Step {step} failed at +{after}: {observed}"),
     }
 }

@@ -7,10 +7,12 @@ mod actors;
 mod checks;
 mod faults;
 mod finish;
+mod named;
 mod objects;
 mod processes;
 mod session;
 mod spans;
+mod summary;
 
 use std::collections::BTreeMap;
 
@@ -26,7 +28,7 @@ pub use self::finish::Program;
 pub use self::processes::{StageEvent, StageEventKind, Window};
 pub use self::session::Session;
 use self::spans::Spans;
-use crate::draft::{Draft, Interest, ObjectKey};
+use crate::draft::{Draft, Interest, ObjectKey, StepMark};
 use crate::limits::{self, MOST_POINTS};
 use crate::model::{ActorKind, Dropped, Micros, Point, Verb};
 
@@ -47,6 +49,8 @@ pub struct Recorder {
     spans: Spans,
     windows: Windows,
     checks: Checks,
+    /// All steps that began.
+    steps: Vec<StepMark>,
     /// The id of the last write of each object.
     writes: BTreeMap<ObjectKey, u64>,
     /// The holder of the controllers' Lease, by its identity.
@@ -72,6 +76,7 @@ impl Recorder {
             spans: Spans::default(),
             windows: Windows::default(),
             checks: Checks::default(),
+            steps: Vec::new(),
             writes: BTreeMap::new(),
             leader: String::new(),
             latest: None,
@@ -154,9 +159,11 @@ impl Recorder {
                     true => format!("VM {} of {} is {state}", vm.id, vm.machine),
                     false => summary,
                 };
+                let zone = actors::zone_of(&vm.provider_id).map(str::to_owned);
                 let id = self.push(at, &actor, Verb::Vm, summary, Interest::State);
                 if let Some(draft) = self.points.last_mut() {
                     draft.related.push(("Machine", vm.machine.clone()));
+                    draft.related.extend(zone.map(|zone| ("Zone", zone)));
                 }
                 match vm.state {
                     scenario::cloud::VmState::Terminated => self.spans.end(&actor, crate::SpanClass::Vm, at),
@@ -182,7 +189,7 @@ impl Recorder {
                     draft.point.code = Some(call.code.clone());
                     draft.point.fault.clone_from(&call.rule);
                     draft.point.by = by;
-                    draft.call = Some(call.call.clone());
+                    draft.point.call = Some(call.call.clone());
                     draft.related.push(("Machine", call.machine.clone()));
                 }
                 if let Some(rule) = &call.rule {
@@ -192,7 +199,11 @@ impl Recorder {
             }
             CloudEvent::Kubelet(kubelet) => {
                 let actor = self.actors.node_of_machine(&kubelet.machine);
-                Some(self.push(at, &actor, Verb::Kubelet, summary, Interest::Call))
+                let id = self.push(at, &actor, Verb::Kubelet, summary, Interest::Call);
+                if let Some(draft) = self.points.last_mut() {
+                    draft.related.push(("Machine", kubelet.machine.clone()));
+                }
+                Some(id)
             }
         }
     }
@@ -209,9 +220,9 @@ impl Recorder {
             interest,
             key: None,
             related: Vec::new(),
-            call: None,
             order: None,
             cause: None,
+            seen: Vec::new(),
             previous: None,
             point: Point {
                 number: 0,
@@ -223,10 +234,13 @@ impl Recorder {
                 revision: None,
                 by: None,
                 cause: None,
+                link: None,
+                seen: Vec::new(),
                 previous: None,
                 incomplete: false,
                 diff: None,
                 cut: false,
+                call: None,
                 code: None,
                 fault: None,
                 violates: None,

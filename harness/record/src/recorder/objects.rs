@@ -2,16 +2,14 @@
 
 use judge::object::{is_deleting, label, owner, phase, text, version};
 use mcm_api::keys;
-use scenario::kinds::Kind;
+use scenario::kinds::{self, Kind};
 use serde_json::Value;
 
 use super::Recorder;
+use super::summary::summary;
 use crate::diff;
 use crate::draft::{Interest, ObjectKey};
 use crate::model::{Micros, SpanClass, Verb};
-
-/// The number of changed fields that a summary names.
-const MOST_FIELDS: usize = 4;
 
 impl Recorder {
     /// Records the new version of an object.
@@ -38,7 +36,7 @@ impl Recorder {
             _ => Interest::Object,
         };
         let summary = match lines {
-            [] => summary(kind, &key.name, before.is_none(), &diff.patch),
+            [] => summary(kind, &key.name, before, &diff.patch),
             lines => lines.join("; "),
         };
         let id = self.push(at, &actor, Verb::Write, summary, interest);
@@ -96,7 +94,15 @@ impl Recorder {
             text(object, "/involvedObject/namespace"),
             text(object, "/involvedObject/name"),
         );
-        Some(self.push(at, &actor, Verb::Event, summary, Interest::Event))
+        let id = self.push(at, &actor, Verb::Event, summary, Interest::Event);
+        let involved = kinds::find(text(object, "/involvedObject/kind")).ok();
+        let name = text(object, "/involvedObject/name").to_owned();
+        if let (Some(draft), Ok(kind)) = (self.points.last_mut(), kinds::find("Event")) {
+            draft.key = Some(key_of(kind, object));
+            draft.point.revision = version(object);
+            draft.related.extend(involved.map(|involved| (involved.kind, name)));
+        }
+        Some(id)
     }
 
     /// Records the states that an object shows.
@@ -160,23 +166,6 @@ fn shown(key: &ObjectKey) -> String {
         "" => format!("{} {}", key.kind, key.name),
         namespace => format!("{} {namespace}/{}", key.kind, key.name),
     }
-}
-
-/// Describes a write that the narrative does not mention.
-fn summary(kind: &Kind, name: &str, is_new: bool, patch: &Value) -> String {
-    let what = format!("{} {name}", kind.kind.to_lowercase());
-    if is_new {
-        return format!("{what} exists");
-    }
-    let paths = diff::paths(patch);
-    let more = match paths.len().saturating_sub(MOST_FIELDS) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!(
-        "{what} changes {}{more}",
-        paths[..paths.len().min(MOST_FIELDS)].join(", ")
-    )
 }
 
 /// Whether a Node is Ready, in a word.

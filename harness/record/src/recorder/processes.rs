@@ -5,7 +5,7 @@ use judge::object::text;
 use serde_json::Value;
 
 use super::Recorder;
-use crate::draft::Interest;
+use crate::draft::{Interest, TracePlace};
 use crate::model::{Micros, SpanClass, Verb};
 
 /// What a stage reports after the run.
@@ -75,7 +75,7 @@ impl Recorder {
                 }
             }
             if let Some(draft) = self.points.last_mut() {
-                draft.order = event.number;
+                draft.order = event.number.map(TracePlace::of);
             }
         }
         self.step = step;

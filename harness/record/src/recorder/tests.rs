@@ -129,7 +129,7 @@ fn a_machine_and_its_vm_and_node_are_actors_with_states() {
     let live = record
         .counters
         .iter()
-        .find(|counter| counter.name == "live VMs")
+        .find(|counter| counter.name == "VMs, also stopped ones")
         .unwrap();
     assert_eq!(live.steps.last().unwrap().value, 1);
 }
@@ -346,7 +346,7 @@ fn of_several_missed_expectations_the_first_one_is_the_violated_check() {
         recorder.expect(at(1), step, &expectation);
     }
     for step in [1, 2] {
-        recorder.expectation(at(1), step, 3, CheckState::Violated, "no machine");
+        recorder.missed(at(1), step, 3, "no machine", Vec::new());
     }
     let failure = FailureResult {
         step: 1,
@@ -361,4 +361,101 @@ fn of_several_missed_expectations_the_first_one_is_the_violated_check() {
     );
     assert_eq!(record.checks[point.violates.unwrap()].name, "step 1");
     assert_eq!(record.points.last().unwrap().cause, Some(shown_by), "the verdict");
+}
+
+#[test]
+fn a_failure_without_an_observation_leads_to_the_events_of_what_it_names() {
+    let mut recorder = Recorder::new(START);
+    observe(
+        &mut recorder,
+        1,
+        vm(VmState::Pending),
+        None,
+        &["VM vm-1 of m-1 is pending"],
+    );
+    let lied = CloudEvent::Call(Call {
+        call: "DeleteMachine".to_owned(),
+        machine: "m-1".to_owned(),
+        code: "OK".to_owned(),
+        rule: Some("lie".to_owned()),
+        client: String::new(),
+    });
+    recorder.fault(Micros(1_000_000), "lie", "inject fault lie".to_owned(), Window::Begins);
+    observe(
+        &mut recorder,
+        2,
+        Seen::Cloud(lied),
+        None,
+        &["cloud DeleteMachine for m-1: OK by fault lie"],
+    );
+    let silent = Seen::Quiet(Quiet::Silent { tokens: 0, parts: 0 });
+    observe(&mut recorder, 9, silent, None, &["the quiet period begins"]);
+    recorder.violated("I2", true);
+    let reason = "these VMs have no Machine: VM vm-1 of machine m-1 is running".to_owned();
+    let failure = FailureResult {
+        invariant: Some("I2".to_owned()),
+        ..FailureResult::new(Cause::Invariant("I2".to_owned()), 9.0, reason)
+    };
+    let record = finish(recorder, Some(failure));
+    let shown = &record.points[record.meta.verdict.point.unwrap() as usize - 1];
+    assert_eq!(
+        (shown.verb, shown.link),
+        (Verb::Verdict, Some(crate::Link::Named)),
+        "not the note"
+    );
+    let linked = shown.cause.into_iter().chain(shown.seen.iter().copied());
+    let linked: Vec<&str> = linked
+        .map(|number| record.points[number as usize - 1].summary.as_str())
+        .collect();
+    assert_eq!(
+        linked,
+        [
+            "cloud DeleteMachine for m-1: OK by fault lie",
+            "inject fault lie",
+            "VM vm-1 of m-1 is pending"
+        ]
+    );
+}
+
+#[test]
+fn a_missed_expectation_has_its_unmet_parts_and_a_short_verdict() {
+    let mut recorder = Recorder::new(START);
+    let expectation = scenario::Expectation {
+        that: scenario::builder::exists("Machine", "m-1"),
+        holds: scenario::Temporal::Eventually(scenario::builder::seconds(1)),
+        meanwhile: false,
+        may_miss: false,
+    };
+    observe(
+        &mut recorder,
+        1,
+        applied("Machine", machine("Pending", 1)),
+        None,
+        &["machine m-1 exists"],
+    );
+    recorder.expect(at(1), 1, &expectation);
+    recorder.forget_observation();
+    let part = |wanted: &str| crate::Unmet {
+        wanted: wanted.to_owned(),
+        found: "Pending".to_owned(),
+    };
+    let parts = vec![part("machine m-1 is Running"), part("machine m-1 has 1 VM(s)")];
+    recorder.missed(at(2), 1, 3, "machine m-1 is Pending", parts);
+    let failure = FailureResult {
+        step: 1,
+        expectation: true,
+        ..FailureResult::new(
+            Cause::Expectation,
+            2.0,
+            "expected eventually, within 1s: a and b; but no".to_owned(),
+        )
+    };
+    let record = finish(recorder, Some(failure));
+    assert_eq!(
+        record.meta.verdict.sentence,
+        "Step 1 failed at +2.000s (eventually, within 1s): 2 conditions do not hold"
+    );
+    assert_eq!(record.checks[0].unmet.len(), 2);
+    let shown = &record.points[record.meta.verdict.point.unwrap() as usize - 1];
+    assert_eq!((shown.cause, shown.link), (Some(1), Some(crate::Link::Named)));
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod bad_records;
+mod explains;
 mod figures;
 mod looks;
 mod opens;

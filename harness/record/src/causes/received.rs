@@ -1,0 +1,197 @@
+//! What each process had received and done before each of its requests.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::changes::Changes;
+use super::{Name, TraceEntry, TraceEvent};
+use crate::draft::Draft;
+use crate::model::{Link, Micros, Verb};
+
+/// The maximum number of other events that came before a write.
+const MOST_SEEN: usize = 4;
+
+/// A process, and the kind and name of an object.
+type Key<'a> = (&'a str, &'a str, &'a str);
+
+/// The trace by process and object.
+pub(super) struct Received<'a> {
+    changes: &'a Changes,
+    /// The entry of each event, by its index.
+    entries: Vec<Option<usize>>,
+    /// The entry of each event, by its id.
+    by_id: BTreeMap<u64, usize>,
+    /// Deliveries: the entries with the revisions.
+    deliveries: BTreeMap<Key<'a>, Vec<(usize, u64)>>,
+    /// Answers that a process received about a machine: the entries with the ids of the calls.
+    answers: BTreeMap<(&'a str, &'a str), Vec<(usize, u64)>>,
+    /// Writes of an object by a process: the entries with the ids.
+    writes: BTreeMap<Key<'a>, Vec<(usize, u64)>>,
+}
+
+impl<'a> Received<'a> {
+    pub(super) fn of(
+        points: &'a [Draft],
+        trace: &'a [TraceEntry],
+        changes: &'a Changes,
+        micros: impl Fn(Timestamp) -> Micros,
+    ) -> Self {
+        let entries = entries_of(points, trace, micros);
+        let mut received = Self {
+            changes,
+            by_id: BTreeMap::new(),
+            deliveries: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            entries,
+        };
+        for (number, TraceEntry { process, event, .. }) in trace.iter().enumerate() {
+            if let TraceEvent::Delivery { kind, name, revision } = event {
+                let of_object = received.deliveries.entry((process, kind, name)).or_default();
+                of_object.push((number, *revision));
+            }
+        }
+        for (draft, entry) in points.iter().zip(&received.entries) {
+            let Some(entry) = *entry else { continue };
+            let process = trace[entry].process.as_str();
+            received.by_id.insert(draft.id, entry);
+            if draft.point.call.is_some() {
+                for (_, machine) in &draft.related {
+                    let of_machine = received.answers.entry((process, machine)).or_default();
+                    of_machine.push((entry, draft.id));
+                }
+            } else if let Some(key) = draft.key.as_ref().filter(|_| draft.point.verb != Verb::Event) {
+                let of_object = received.writes.entry((process, key.kind, &key.name)).or_default();
+                of_object.push((entry, draft.id));
+            }
+        }
+        received.answers.values_mut().for_each(|list| list.sort_unstable());
+        received.writes.values_mut().for_each(|list| list.sort_unstable());
+        received
+    }
+
+    /// The entry of an event, by the index of the event.
+    pub(super) fn entry_at(&self, index: usize) -> Option<usize> {
+        self.entries.get(index).copied().flatten()
+    }
+
+    /// The entry of an event, by its id.
+    pub(super) fn entry_of(&self, id: u64) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// What came before the request of a process: the latest event that can have led to it, and others.
+    pub(super) fn before(&self, draft: &Draft, process: &str, entry: usize) -> (Option<(Link, u64)>, Vec<u64>) {
+        // What was received before the previous write of the object has led to that one already.
+        let previous = draft.previous.and_then(|id| Some((self.entry_of(id)?, id)));
+        let since = previous.map_or(0, |(entry, _)| entry);
+        let around = self.changes.around(draft);
+        let mut found: Vec<(usize, u64)> = Vec::new();
+        let mut status: Vec<(usize, u64)> = Vec::new();
+        for name in &around.own {
+            found.extend(self.delivered(process, name, entry));
+            found.extend(self.done(draft, process, name, entry));
+        }
+        for name in &around.shared {
+            found.extend(self.ordered(process, name, entry, since));
+            status.extend(self.delivered(process, name, entry));
+        }
+        let is_new = |(at, id): &(usize, u64)| *at >= since && *id != draft.id;
+        found.retain(is_new);
+        found.sort_unstable();
+        let link = |id: u64| {
+            if Some(id) == draft.previous {
+                Link::Own
+            } else {
+                Link::Before
+            }
+        };
+        let cause = found.pop().map(|(_, id)| (link(id), id));
+        let cause = cause.or(draft.previous.map(|id| (Link::Own, id)));
+        found.extend(status.into_iter().filter(is_new));
+        found.sort_unstable();
+        let mut seen: Vec<u64> = found.into_iter().rev().map(|(_, id)| id).collect();
+        seen.retain(|id| Some(*id) != draft.previous && cause.is_none_or(|(_, cause)| cause != *id));
+        seen.dedup();
+        seen.truncate(MOST_SEEN);
+        (cause, seen)
+    }
+
+    /// The last change of an object that a process received before an entry.
+    fn delivered(&self, process: &str, name: &Name, before: usize) -> Option<(usize, u64)> {
+        let list = self.deliveries.get(&(process, name.0.as_str(), name.1.as_str()))?;
+        let (at, revision) = last_before(list, before)?;
+        Some((at, self.changes.at(name, revision)?))
+    }
+
+    /// The last change of more than the status of an object that a process received before an entry, and after another.
+    fn ordered(&self, process: &str, name: &Name, before: usize, after: usize) -> Option<(usize, u64)> {
+        let list = self.deliveries.get(&(process, name.0.as_str(), name.1.as_str()))?;
+        let (first, last) = (
+            list.partition_point(|(at, _)| *at < after),
+            list.partition_point(|(at, _)| *at < before),
+        );
+        let mut between = list.get(first..last)?.iter().rev();
+        between.find_map(|(at, revision)| Some((*at, self.changes.order_at(name, *revision)?)))
+    }
+
+    /// What a process did last about an object before an entry: a cloud call about a machine, or, if a Kubernetes Event reports
+    /// it, a write.
+    fn done(&self, draft: &Draft, process: &str, name: &Name, before: usize) -> Option<(usize, u64)> {
+        let answers = self.answers.get(&(process, name.1.as_str()));
+        let answered = answers.filter(|_| name.0 == "Machine");
+        let answered = answered.and_then(|list| last_before(list, before));
+        let written = self.writes.get(&(process, name.0.as_str(), name.1.as_str()));
+        let written = written.filter(|_| draft.point.verb == Verb::Event);
+        answered.max(written.and_then(|list| last_before(list, before)))
+    }
+}
+
+/// The last entry of a list before an entry of the trace.
+fn last_before(list: &[(usize, u64)], entry: usize) -> Option<(usize, u64)> {
+    let count = list.partition_point(|(at, _)| *at < entry);
+    list[..count].last().copied()
+}
+
+/// The entry of each event: of a write the one with its revision, of a call its answer.
+fn entries_of(points: &[Draft], trace: &[TraceEntry], micros: impl Fn(Timestamp) -> Micros) -> Vec<Option<usize>> {
+    // By kind, namespace, name and revision; the name is empty for creations.
+    let mut writes: BTreeMap<(&str, &str, &str, u64), usize> = BTreeMap::new();
+    let mut answers: BTreeMap<(&str, &str, Micros), Vec<usize>> = BTreeMap::new();
+    for (number, TraceEntry { at, process, event, .. }) in trace.iter().enumerate() {
+        match event {
+            TraceEvent::Write {
+                plural,
+                namespace,
+                name,
+                revision,
+            } => {
+                // A later write of the same revision changed nothing.
+                writes.entry((plural, namespace, name, *revision)).or_insert(number);
+            }
+            TraceEvent::Answer { call } => answers.entry((process, call, micros(*at))).or_default().push(number),
+            TraceEvent::Delivery { .. } => {}
+        }
+    }
+    let write = |draft: &Draft| {
+        let (key, revision) = (draft.key.as_ref()?, draft.point.revision?);
+        let named = (key.plural, key.namespace.as_str(), key.name.as_str(), revision);
+        let created = (key.plural, key.namespace.as_str(), "", revision);
+        writes.get(&named).or_else(|| writes.get(&created)).copied()
+    };
+    // Equal calls of one time are answered in their order.
+    let mut equal_calls: BTreeMap<(&str, &str, Micros), usize> = BTreeMap::new();
+    let entry = |draft| {
+        let draft: &Draft = draft;
+        let Some(call) = &draft.point.call else {
+            return write(draft);
+        };
+        let process = draft.point.by.as_deref()?.strip_prefix("process/")?;
+        let key = (process, call.as_str(), draft.point.at);
+        let count = equal_calls.entry(key).or_default();
+        *count += 1;
+        answers.get(&key)?.get(*count - 1).copied()
+    };
+    points.iter().map(entry).collect()
+}
