@@ -63,10 +63,18 @@ fn annotations(old: &Value, new: &Value) -> Vec<String> {
     names.sort();
     names.dedup();
     let value = |of: &Map<String, Value>, name: &str| of.get(name).cloned().unwrap_or_default();
-    let changed = names.into_iter().filter(|name| was.get(*name) != is.get(*name));
+    let changed = names
+        .into_iter()
+        .filter(|name| was.get(*name) != is.get(*name) && !is_copy(name));
     changed
         .map(|name| change(&format!("annotation {name}"), &value(&was, name), &value(&is, name)))
         .collect()
+}
+
+/// Whether an annotation is a controller's copy of what it applied last, which only repeats the change.
+fn is_copy(name: &str) -> bool {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    name.starts_with("last-applied")
 }
 
 /// The field manager of a write: the only one whose entry is new or has a newer time. `None`: it is not certain.
@@ -119,6 +127,13 @@ mod tests {
             ["machineset s replicas: 3 -> 0"]
         );
         assert!(describe("machineset s", None, &new).is_empty());
+    }
+
+    #[test]
+    fn copies_of_what_was_applied_are_left_out() {
+        let mut new = object(None, &[]);
+        new["metadata"]["annotations"] = json!({ "a.b/last-applied-providerspec": "{}" });
+        assert!(describe("machine m", Some(&object(None, &[])), &new).is_empty());
     }
 
     #[test]
