@@ -92,7 +92,11 @@ fn ratio(
 /// The quotient with six digits after the point, as Go's `%f`.
 fn decimal(dividend: i128, divisor: i128) -> String {
     const SCALE: i128 = 1_000_000;
-    let scaled = dividend.saturating_mul(SCALE).saturating_mul(2).saturating_add(divisor) / divisor.saturating_mul(2);
+    let doubled = dividend.saturating_mul(SCALE).saturating_mul(2);
+    let scaled = doubled
+        .saturating_add(divisor)
+        .checked_div(divisor.saturating_mul(2))
+        .unwrap_or_default();
     format!("{}.{:06}", scaled / SCALE, scaled % SCALE)
 }
 
