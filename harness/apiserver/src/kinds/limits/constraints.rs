@@ -93,8 +93,10 @@ fn ratio(
 fn decimal(dividend: i128, divisor: i128) -> String {
     const SCALE: i128 = 1_000_000;
     let doubled = dividend.saturating_mul(SCALE).saturating_mul(2);
-    let rounded = doubled.saturating_add(divisor).checked_div(divisor.saturating_mul(2));
-    let scaled = rounded.unwrap_or_default();
+    let scaled = doubled
+        .saturating_add(divisor)
+        .checked_div(divisor.saturating_mul(2))
+        .unwrap_or_default();
     format!("{}.{:06}", scaled / SCALE, scaled % SCALE)
 }
 
