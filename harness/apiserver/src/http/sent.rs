@@ -58,10 +58,11 @@ impl Inner {
         let response = result.as_mut().ok();
         let code = response.as_ref().map(|response| response.status().as_u16());
         let received = response.and_then(|response| response.extensions_mut().remove::<Received>());
+        // Before the response, which a write must not be compared with.
+        let record = asked.and_then(|asked| views.answer(asked, code));
         if let Some(received) = &received {
             views.send(client, received);
         }
-        let record = asked.and_then(|asked| views.answer(asked, code));
         if let (Some(record), Some(observer)) = (&record, &self.observer) {
             observer.write(record);
         }

@@ -149,9 +149,16 @@ async fn a_lagging_watch_makes_writes_stale_until_its_events_arrive() {
     let rule = "{name: lag, match: {client: mcm}, action: {lagWatch: {by: 30s}}}";
     world.server.faults().add_all(faults::parse(rule).unwrap()).unwrap();
     let mut events = watch_from(&world.mcm, list(&world.mcm).await, "").await;
-    set(&world.other, "a", "1").await.unwrap();
+    let changed = revision(&set(&world.other, "a", "1").await.unwrap());
     set(&world.mcm, "a", "2").await.unwrap();
     assert!(world.last().is_stale());
+    let rules: Vec<(Rule, u64)> = world
+        .last()
+        .contradictions
+        .iter()
+        .map(|c| (c.rule, c.revision))
+        .collect();
+    assert_eq!(rules, [(Rule::Object, changed)]);
     for _ in 0..2 {
         assert_eq!(event(&mut events).await, "MODIFIED a");
     }
