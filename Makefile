@@ -69,7 +69,7 @@ capi: build      ## health checks compared with those of Cluster API, whose cont
 	integrations/capi/compare
 
 # Exit status 77 means skipped, with the reason in the output.
-stale-replicaset: build ## Kubernetes' replicaset controller while it sees pods late (LONG=long: 13 minutes more): needs scripts/kubernetes/build
+stale-replicaset: build ## Kubernetes' replicaset controller while it sees pods late (LONG=long: also until its expectations expire): needs scripts/kubernetes/build
 	integrations/kube-controller-manager/run $(LONG) || [ $$? = 77 ]
 
 real-test:       ## the long tests that need a real control plane
