@@ -5,7 +5,7 @@ SEED ?= 7
 FUZZ_SECONDS ?= 3600
 ATTACKS ?= 1000
 
-.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers capi public-manifests sim chaos bench lint up \
+.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers capi stale-replicaset public-manifests sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -67,6 +67,10 @@ test-all:        ## those of `make test`, the long ones, and with Go those of `m
 capi: build      ## health checks compared with those of Cluster API, whose controllers it builds: needs Go
 	$(CARGO) build -p capi-comparison -p tidy --bins
 	integrations/capi/compare
+
+# Exit status 77 means skipped, with the reason in the output.
+stale-replicaset: build ## Kubernetes' replicaset controller while it sees pods late (LONG=long: also until its expectations expire): needs scripts/kubernetes/build
+	integrations/kube-controller-manager/run $(LONG) || [ $$? = 77 ]
 
 real-test:       ## the long tests that need a real control plane
 	DRYDOCK_NEEDS_CONTROL_PLANE=1 $(TEST) --test it -- --ignored existing:: preservation_consumers:: the_real_api_server_rejects on_a_real_control_plane

@@ -14,3 +14,4 @@ pub mod report;
 pub mod runner;
 pub mod schema;
 pub mod shrink;
+pub mod stale;

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use fakecloud::{Delay, DurationText};
 use record::RunRecord;
 use scenario::plan::Plan;
+use scenario::stale::StaleScenario;
 use scenario::{FaultRule, Scenario};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -18,6 +19,8 @@ pub enum FileKind {
     Scenario,
     /// A plan
     Plan,
+    /// A scenario of `drydock stale`
+    Stale,
     /// Fault rules of the API server
     ApiFaults,
     /// Fault rules of the cloud
@@ -41,9 +44,10 @@ enum Rules<R> {
 
 impl FileKind {
     /// All kinds.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Scenario,
         Self::Plan,
+        Self::Stale,
         Self::ApiFaults,
         Self::CloudFaults,
         Self::Fakecloud,
@@ -55,6 +59,7 @@ impl FileKind {
         match self {
             Self::Scenario => "scenario",
             Self::Plan => "plan",
+            Self::Stale => "stale",
             Self::ApiFaults => "api-faults",
             Self::CloudFaults => "cloud-faults",
             Self::Fakecloud => "fakecloud",
@@ -67,6 +72,7 @@ impl FileKind {
         match self {
             Self::Scenario => "a scenario",
             Self::Plan => "a plan",
+            Self::Stale => "a scenario of drydock stale",
             Self::ApiFaults => "fault rules of the API server",
             Self::CloudFaults => "fault rules of the cloud",
             Self::Fakecloud => "a configuration of fakecloud",
@@ -86,6 +92,7 @@ impl FileKind {
         let mut schema = match self {
             Self::Scenario => generator.into_root_schema_for::<Scenario>(),
             Self::Plan => generator.into_root_schema_for::<Plan>(),
+            Self::Stale => generator.into_root_schema_for::<StaleScenario>(),
             Self::ApiFaults => generator.into_root_schema_for::<Rules<Rule>>(),
             Self::CloudFaults => generator.into_root_schema_for::<Rules<FaultRule<Delay, DurationText>>>(),
             Self::Fakecloud => generator.into_root_schema_for::<fakecloud::Config>(),

@@ -19,12 +19,15 @@ use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::registry::Registry;
 use crate::signer::Signer;
+use crate::views::Views;
 
 /// The shared state of the front ends.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// What clients have been sent; `None`: no writes are recorded.
+    pub(crate) views: Option<Arc<Views>>,
     pub(crate) life: Arc<Life>,
     /// Issues certificates; `None` for a simulated server, which has no sockets.
     pub(crate) authority: Option<Authority>,

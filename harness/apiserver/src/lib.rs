@@ -62,6 +62,7 @@ pub mod syntax;
 pub mod table;
 mod tokens;
 pub mod types;
+pub mod views;
 
 pub use authorization::Authorization;
 pub use identity::Identity;

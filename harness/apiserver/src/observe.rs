@@ -5,6 +5,7 @@
 use crate::authorization::Action;
 use crate::faults::{self, Class, Facts};
 pub use crate::store::Commit;
+use crate::views::WriteRecord;
 
 /// One request, when its response is known (for a watch: when it begins).
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +63,8 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
     fn request(&self, _record: &RequestRecord<'_>) {}
     /// A watch event was delivered.
     fn delivery(&self, _record: &DeliveryRecord<'_>) {}
+    /// A write has a response, or its connection broke. Only of users that `Options::recorded_users` matches.
+    fn write(&self, _record: &WriteRecord) {}
     /// A fault rule has a hit.
     fn fault(&self, _record: &FaultRecord<'_>) {}
 }

@@ -21,7 +21,7 @@ use crate::admission::Admission;
 use crate::authority::{Authority, CertificateError};
 use crate::authorization::{Authorization, Authorizer};
 use crate::data::{Data, DataError, Opened};
-use crate::faults::{Faults, Marks};
+use crate::faults::{Faults, Marks, Pattern};
 use crate::heavy::HeavyWork;
 use crate::http::Body;
 use crate::identity::Identity;
@@ -39,6 +39,7 @@ use crate::signer::Signer;
 use crate::status::ApiError;
 use crate::store::log::Loaded;
 use crate::store::{Commit, CommitListener, Store};
+use crate::views::Views;
 
 /// Revisions start above this value, so that small numbers are "too old", as in a cluster with a history.
 const FIRST_REVISION: u64 = 1000;
@@ -55,6 +56,9 @@ pub struct Options {
     pub history: usize,
     /// The observer of requests and commits.
     pub observer: Option<Arc<dyn Observer>>,
+    /// The users whose writes are compared with what they have been sent, and reported to the observer; see
+    /// [`crate::views`]. `None`, the default, costs nothing.
+    pub recorded_users: Option<Pattern>,
     /// Bearer tokens and their identities.
     pub tokens: BTreeMap<String, Identity>,
     /// Whether a garbage collector runs for this server. Without one, the server treats foreground deletion and
@@ -93,6 +97,7 @@ impl Options {
             seed,
             history: 10_000,
             observer: None,
+            recorded_users: None,
             tokens: BTreeMap::new(),
             garbage_collector: false,
             namespace_controllers: false,
@@ -129,12 +134,16 @@ pub enum Error {
 #[derive(Debug)]
 struct Marking {
     marks: Arc<Marks>,
+    views: Option<Arc<Views>>,
     observer: Option<Arc<dyn Observer>>,
 }
 
 impl CommitListener for Marking {
     fn committed(&self, commit: &Commit<'_>) {
         self.marks.committed(commit.change.revision);
+        if let Some(views) = &self.views {
+            views.committed(commit);
+        }
         if let Some(observer) = &self.observer {
             observer.commit(commit);
         }
@@ -199,6 +208,7 @@ impl Server {
             seed,
             history,
             observer,
+            recorded_users,
             tokens,
             garbage_collector,
             namespace_controllers,
@@ -236,8 +246,10 @@ impl Server {
             services,
         };
         let marks = Arc::new(Marks::new(clock.clone()));
+        let views = recorded_users.map(|users| Arc::new(Views::new(users)));
         let marking = Marking {
             marks: Arc::clone(&marks),
+            views: views.clone(),
             observer: observer.clone(),
         };
         let first_revision = loaded.as_ref().map_or(FIRST_REVISION, |loaded| loaded.base);
@@ -258,6 +270,7 @@ impl Server {
         let inner = Inner {
             registry,
             observer,
+            views,
             life,
             authority,
             tokens: Mutex::new(tokens),

@@ -29,6 +29,7 @@ mod process;
 pub mod result;
 pub mod signature;
 mod stage_kind;
+pub mod stale;
 pub mod step;
 pub mod workload;
 

@@ -160,7 +160,7 @@ impl Scenario {
 }
 
 /// The objects of a file: those of all its documents, and the items of lists.
-fn objects_of(file: &str, folder: Option<&Path>) -> Result<Vec<Value>, String> {
+pub(crate) fn objects_of(file: &str, folder: Option<&Path>) -> Result<Vec<Value>, String> {
     let Some(folder) = folder else {
         return Err(format!(
             "{file:?} cannot be read: the scenario itself is not read from a file; write the object here"

@@ -44,6 +44,7 @@ mod service_addresses;
 mod session;
 mod shrink;
 mod stage;
+mod stale;
 mod step;
 mod up;
 mod validate;
@@ -118,6 +119,12 @@ enum Command {
     /// and kubelets fail. Then all faults end, and the world must reach its desired state. Invariants hold all the
     /// time. A failing seed leaves its plan, which `drydock run --plan` repeats and `drydock shrink` reduces.
     Chaos(chaos::ChaosCommand),
+    /// Runs a controller while what it sees is old, and reports writes that later changes contradict
+    ///
+    /// The embedded API server compares each write of the controller with what it had sent the controller. The report has
+    /// the stale writes, and a row for each lag: how many writes were stale, how many a change contradicts, and how many
+    /// objects there were too many or too few. docs/using/stale-writes.md has the rules.
+    Stale(stale::StaleCommand),
     /// Runs every known bug of the corpus with and without its mutant: each mutant must be detected, and mcm must pass
     Regressions(regressions::Regressions),
     /// Reduces a failing plan to the minimum that still fails
@@ -146,7 +153,12 @@ impl Command {
         match self {
             Self::Run(run) => Some(run.is_on_kind()),
             Self::Up(up) => Some(up.is_on_kind()),
-            Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
+            Self::Crash(_)
+            | Self::Chaos(_)
+            | Self::Stale(_)
+            | Self::Regressions(_)
+            | Self::Shrink(_)
+            | Self::Idle(_) => Some(false),
             Self::Apiserver(_) | Self::Demo(_) | Self::Play(_) => Some(false),
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
             Self::Init(_)
@@ -295,6 +307,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Doctor(doctor) => doctor.execute(),
         Command::Crash(crash) => crash.execute(&scenarios()),
         Command::Chaos(chaos) => chaos.execute(),
+        Command::Stale(stale) => stale.execute(),
         Command::Shrink(shrink) => shrink.execute(&scenarios()),
         Command::Report(report) => report.execute(),
         Command::Diff(diff) => diff.execute(),

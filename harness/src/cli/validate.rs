@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use scenario::stale::StaleScenario;
 use scenario::{Scenario, StageKind};
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ use crate::schema::FileKind;
     after_help = "Examples:\n  drydock validate scenarios/*.yaml\n  drydock validate --kind cloud-faults rules.yaml"
 )]
 pub(super) struct Validate {
-    /// Scenarios, plans, fault rules, configurations of fakecloud, and records, in YAML or JSON
+    /// Scenarios, also of `drydock stale`, plans, fault rules, configurations of fakecloud, and records, in YAML or JSON
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
@@ -56,8 +57,8 @@ impl Validate {
             Some(kind) => kind,
             None => kind_of(&text).ok_or_else(|| {
                 Stop::Usage(format!(
-                    "{shown}: its fields are those of no kind of file: set --kind to scenario, plan, api-faults, \
-                     cloud-faults, fakecloud or record"
+                    "{shown}: its fields are those of no kind of file: set --kind to scenario, plan, stale, \
+                     api-faults, cloud-faults, fakecloud or record"
                 ))
             })?,
         };
@@ -74,6 +75,10 @@ impl Validate {
                     plan.scenario.name,
                     plan.disturbances.len()
                 )
+            }
+            FileKind::Stale => {
+                let scenario = StaleScenario::read(file)?;
+                format!("valid, scenario {} of drydock stale", scenario.name)
             }
             FileKind::ApiFaults => {
                 let rules = apiserver::faults::parse(&text);
@@ -110,6 +115,9 @@ fn kind_of(text: &str) -> Option<FileKind> {
     let has = |value: &Value, fields: &[&str]| fields.iter().any(|field| value.get(field).is_some());
     if has(&document, &["points"]) {
         return Some(FileKind::Record);
+    }
+    if has(&document, &["lag"]) {
+        return Some(FileKind::Stale);
     }
     if has(&document, &["steps"]) {
         return Some(FileKind::Scenario);
@@ -167,6 +175,7 @@ mod tests {
     #[case::no_yaml("name: [", Some(FileKind::Scenario))]
     #[case::a_plan("base: lifecycle", Some(FileKind::Plan))]
     #[case::a_plan_with_its_scenario("scenario: {steps: []}", Some(FileKind::Plan))]
+    #[case::a_stale_scenario("lag: {watches: [pods]}\nsteps: []", Some(FileKind::Stale))]
     #[case::an_api_rule("{name: a, action: {drop: {}}}", Some(FileKind::ApiFaults))]
     #[case::api_rules("[{name: a, action: {freezeWatch: {}}}]", Some(FileKind::ApiFaults))]
     #[case::a_cloud_rule("{name: a, action: {code: Internal}}", Some(FileKind::CloudFaults))]

@@ -20,6 +20,7 @@ mod query;
 mod render;
 mod review;
 mod reviews;
+mod sent;
 mod usage;
 mod version;
 mod watch;
@@ -177,6 +178,14 @@ impl Inner {
         }
         // Until the response is complete, or a watch begins.
         let _reservation = reservation;
+        match self.views {
+            None => self.pass_faults(arrival).await,
+            Some(_) => Box::pin(self.exchange_recorded(arrival)).await,
+        }
+    }
+
+    /// Handles a request with the faults of the current rules.
+    async fn pass_faults(self: &Arc<Self>, arrival: &Arrival) -> Result<Response<Body>, Disconnected> {
         if self.faults.is_idle() || matches!(arrival.route, Route::Faults { .. }) {
             return Ok(self.respond(arrival, None).await);
         }

@@ -122,10 +122,9 @@ async fn collection(
                 wait_for(exchange, revision).await?;
             }
             let page = registry.list(entry, namespace, &options)?;
-            Ok(encoded_response(
-                200,
-                exchange.presentation.list(entry, &page, exchange.now)?,
-            ))
+            let mut response = encoded_response(200, exchange.presentation.list(entry, &page, exchange.now)?);
+            exchange.note_list(entry, namespace, &options, &page, &mut response);
+            Ok(response)
         }
         "create" => {
             if entry.resource.namespaced && namespace.is_none() {
@@ -206,10 +205,9 @@ async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -
                 None => registry.get(&entry.storage(), key)?,
             };
             let object = entry.shown(&object)?;
-            Ok(encoded_response(
-                200,
-                exchange.presentation.object(entry, &object, exchange.now)?,
-            ))
+            let mut response = encoded_response(200, exchange.presentation.object(entry, &object, exchange.now)?);
+            exchange.note_object(entry, &object, &mut response);
+            Ok(response)
         }
         "update" | "patch" => change(exchange, entry, key, Part::Main, verb),
         "delete" => {
@@ -457,6 +455,9 @@ fn written(exchange: &Exchange<'_>, entry: &Entry, written: Written) -> Result<R
         Payload::Value(value) => exchange.presentation.value(value),
     };
     let mut response = encoded_response(written.code, bytes);
+    if let Payload::Object(object) = &written.payload {
+        exchange.note_object(entry, object, &mut response);
+    }
     warn(&mut response, written.warnings);
     Ok(response)
 }
@@ -511,8 +512,10 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
         }
         Err(error) => return Err(error),
     };
+    let sent = exchange.sent_by_watch(entry, namespace, &options, &watch);
     let feed = Feed {
         server: server.clone(),
+        sent,
         open_watch: OpenWatch::new(exchange.arrival.facts()),
         entry: entry.clone(),
         watch,

@@ -10,6 +10,7 @@ use futures::{Stream, stream};
 use jiff::{SignedDuration, Timestamp};
 
 use super::render::{Presentation, error_event};
+use super::sent::SentByWatch;
 use crate::faults::{OpenWatch, WatchEffect};
 use crate::inner::Inner;
 use crate::life::{Disconnected, Events};
@@ -35,6 +36,8 @@ pub(super) struct Feed {
     pub(super) timeout: SignedDuration,
     pub(super) deadline: Timestamp,
     pub(super) bookmarks: bool,
+    /// Follows what is sent; `None`: the client's writes are not recorded.
+    pub(super) sent: Option<SentByWatch>,
     /// Counts the watch; `None` in virtual time.
     pub(super) _counted: Option<Counted>,
 }
@@ -283,6 +286,9 @@ impl State {
     }
 
     fn send(&mut self, event: &Event, now: Timestamp) -> Bytes {
+        if let Some(sent) = &mut self.feed.sent {
+            sent.send(event);
+        }
         match event {
             Event::Object { kind, object, revision } => {
                 self.feed.open_watch.sent();

@@ -97,6 +97,12 @@ impl Watch {
         self.cursor.changed().await;
     }
 
+    /// The number of objects among the initial events, before the first call of [`Watch::next`].
+    pub fn initial_objects(&self) -> usize {
+        let is_object = |event: &&Event| matches!(event, Event::Object { .. });
+        self.ready.iter().filter(is_object).count()
+    }
+
     /// The revision up to which all events have been sent.
     pub fn revision(&self) -> u64 {
         self.cursor.revision()

@@ -19,4 +19,5 @@ mod requests;
 mod roles;
 mod stress;
 mod upstream;
+mod views;
 mod watches;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::controllers::{Name, Panics, Settings};
-use apiserver::faults::Faults;
+use apiserver::faults::{Faults, Pattern};
+use apiserver::observe::Observer;
 use apiserver::{Identity, ServicePort};
 use clock::{Clock, Seed};
 use kube::config::Kubeconfig;
@@ -42,6 +43,10 @@ pub struct Options<'a> {
     pub data: Option<PathBuf>,
     /// Where the services run that webhooks name.
     pub services: BTreeMap<ServicePort, SocketAddr>,
+    /// The users whose writes the API server compares with what it has sent them; `None`: none.
+    pub recorded_users: Option<Pattern>,
+    /// Observes the API server in place of the audit.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl<'a> Options<'a> {
@@ -56,6 +61,8 @@ impl<'a> Options<'a> {
             controllers: Name::ALL.iter().copied().collect(),
             data: None,
             services: BTreeMap::new(),
+            recorded_users: None,
+            observer: None,
         }
     }
 }
@@ -95,13 +102,16 @@ impl ControlPlane {
         let seed = Seed::new(seed);
         let panics = Panics::default();
         let creates_accounts = options.controllers.contains(&Name::ServiceAccounts);
+        let server_options = controllers::server_options(clock.clone(), seed.child("apiserver"), &audit);
         let server = apiserver::Server::new(apiserver::Options {
+            observer: options.observer.or(server_options.observer),
+            recorded_users: options.recorded_users,
             metrics: vec![Arc::new(ControllerMetrics(panics.clone()))],
             // Without the controller that creates service accounts, no pod could be created.
             service_account_admission: creates_accounts,
             data: options.data.clone(),
             services: options.services,
-            ..controllers::server_options(clock.clone(), seed.child("apiserver"), &audit)
+            ..server_options
         })?;
         let address = SocketAddr::from(([127, 0, 0, 1], options.port));
         let serving = server.serve(address).await?;
@@ -151,6 +161,17 @@ impl ControlPlane {
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// Writes the kubeconfig of a user into the folder, and returns its path.
+    ///
+    /// # Errors
+    /// The certificate cannot be created, or the file cannot be written.
+    pub fn kubeconfig_of(&self, user: &Identity) -> Result<PathBuf, PlaneError> {
+        let text = self.serving.kubeconfig(user)?;
+        let read: Kubeconfig = serde_saphyr::from_str(&text).map_err(|error| PlaneError::Syntax(Box::new(error)))?;
+        let place = self.folder.path().join("user.kubeconfig");
+        Ok(write_kubeconfig(&place, current_context(&read)?, &self.namespace)?)
     }
 
     /// The namespace of machines.

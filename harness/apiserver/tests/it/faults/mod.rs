@@ -7,4 +7,4 @@ mod reads;
 mod refusals;
 mod table;
 mod watches;
-mod world;
+pub mod world;
