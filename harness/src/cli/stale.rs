@@ -97,7 +97,7 @@ impl StaleCommand {
         if resource.contains('*') || known.contains(&plural) {
             return Ok(vec![Pattern::new(resource)]);
         }
-        let suggestion = suggestion(plural, known.into_iter());
+        let suggestion = suggestion(plural, known);
         Err(Stop::Usage(format!(
             "--kind: there is no resource {resource:?}; {suggestion}"
         )))

@@ -81,7 +81,7 @@ pub async fn run(settings: &Settings<'_>) -> Result<RunReport, StaleError> {
     let performed = tokio::select! {
         biased;
         ended = controller.ended() => Err(StaleError::ControllerEnded(ended)),
-        reason = plane.trouble() => Err(StaleError::PlaneEnded(reason)),
+        reason = plane.failure() => Err(StaleError::PlaneEnded(reason)),
         performed = world.perform() => performed,
     };
     controller.stop().await;
