@@ -33,6 +33,7 @@ fn pod_spec() -> Value {
     json!({
         "terminationGracePeriodSeconds": 1,
         "activeDeadlineSeconds": 100,
+        "runtimeClassName": "sandboxed",
         "overhead": { "cpu": 1 },
         "containers": [container("a", 8080), container("b", 8081)],
         "initContainers": [{ "name": "i", "image": "i", "resources": resources }],
@@ -297,6 +298,9 @@ fn run(objects: (String, Value, Value)) -> usize {
         let offered = json!({ "cpu": "64", "memory": "1Ti", "pods": "500", "example.com/gpu": "100" });
         let node = json!({ "metadata": { "name": "node", "labels": { "kubernetes.io/hostname": "node" } }, "status": { "allocatable": offered } });
         assert!(world.send("POST", "/api/v1/nodes", &node).await.is_some());
+        let class = json!({ "metadata": { "name": "sandboxed" }, "handler": "sandboxed", "overhead": { "podFixed": { "cpu": "1" } } });
+        let classes = "/apis/node.k8s.io/v1/runtimeclasses";
+        assert!(world.send("POST", classes, &class).await.is_some());
         let (seed, stop) = (Seed::new(7).child("controllers"), CancellationToken::new());
         let controllers = controllers::run(client(), clock.clone(), seed, Settings::default(), stop);
         tokio::select! {
