@@ -133,7 +133,7 @@ impl Guard {
         }
     }
 
-    /// Whether a request may ask what a fault would do.
+    /// Whether a request may be a POST: a preview of a fault, or a command to a played world.
     pub(crate) fn post(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         self.read(headers)?;
         let origin = single(headers, "origin").and_then(|origin| origin.strip_prefix("http://"));

@@ -27,6 +27,9 @@ fn collect(
     timeouts: &Timeouts,
     parts: &mut Vec<(String, String)>,
 ) {
+    if holds(condition, world, timeouts) == wanted {
+        return;
+    }
     match condition {
         Condition::All(list) | Condition::Any(list) => {
             for part in list {
@@ -34,7 +37,6 @@ fn collect(
             }
         }
         Condition::Not(part) => collect(part, !wanted, world, timeouts, parts),
-        part if holds(part, world, timeouts) == wanted => {}
         part => {
             let not = if wanted { "" } else { "not: " };
             parts.push((format!("{not}{part}"), describe(part, world)));
@@ -55,6 +57,14 @@ mod tests {
         Condition::All(vec![exists("Machine", "m-1"), Condition::Not(Box::new(exists("Machine", "m-2")))]),
         Temporal::Eventually(seconds(1)),
         &[("Machine m-1 exists", "Machine m-1 does not exist")]
+    )]
+    #[case::a_part_of_an_alternative_that_holds(
+        Condition::All(vec![
+            Condition::Any(vec![exists("Machine", "m-1"), Condition::Not(Box::new(exists("Machine", "m-2")))]),
+            exists("Machine", "m-3"),
+        ]),
+        Temporal::Eventually(seconds(1)),
+        &[("Machine m-3 exists", "Machine m-3 does not exist")]
     )]
     #[case::nothing_may_exist(exists("Machine", "m-1"), Temporal::Never(seconds(1)), &[])]
     fn only_parts_that_are_not_as_wanted_are_listed(

@@ -26,7 +26,10 @@ pub fn activity(record: &RunRecord) -> String {
             methods.push(method);
         }
     }
-    let mut text = String::from("cloud calls:\n");
+    let mut text = match record.dropped.is_empty() {
+        true => String::from("cloud calls:\n"),
+        false => String::from("cloud calls (of the events that the record has room for):\n"),
+    };
     for method in methods {
         let mut of_method = calls.iter().filter(|point| point.call.as_deref() == Some(method));
         let count = of_method.clone().count();

@@ -170,7 +170,9 @@ fn describe(expected: &ExpectedCount) -> String {
 pub fn narrative(report: &RunReport, all: bool) -> String {
     let mut text = format!("lag {}:\n", report.lag);
     let limit = if all { usize::MAX } else { LINES };
-    let mut records = report.records.iter().take(limit).peekable();
+    let mut records: Vec<&WriteRecord> = report.records.iter().collect();
+    records.sort_by_key(|record| record.revision);
+    let mut records = records.into_iter().take(limit).peekable();
     for step in &report.steps {
         while let Some(record) = records.next_if(|record| record.revision <= Some(step.revision)) {
             text += &format!("  {record}\n");
@@ -182,7 +184,7 @@ pub fn narrative(report: &RunReport, all: bool) -> String {
     }
     let left = report.records.len().saturating_sub(limit);
     if left > 0 {
-        text += &format!("  and {left} more stale writes: -v shows them\n");
+        text += &format!("  and {left} more writes: -v shows them\n");
     }
     for count in &report.counts {
         text += &count_text(count, &report.records);
@@ -202,7 +204,7 @@ fn count_text(count: &CountResult, records: &[WriteRecord]) -> String {
         } = violation;
         let by = match records.iter().find(|record| Some(record.number) == *write) {
             Some(record) => record.to_string(),
-            None => "not by a write of the controller".to_owned(),
+            None => "by no recorded write of the controller".to_owned(),
         };
         format!("  not {}: {objects} at revision {revision}, {by}\n", count.expected)
     });
@@ -349,6 +351,6 @@ LAG  WRITES  STALE  CONTRADICTED  OLDEST VIEW  CREATED  EXTRA  MISSING  EXPECTAT
     fn a_change_by_another_client_is_not_attributed_to_the_controller() {
         let mut report = report();
         report.counts[0].violations[0].write = None;
-        assert!(narrative(&report, false).ends_with("2 at revision 1020, not by a write of the controller\n"));
+        assert!(narrative(&report, false).ends_with("2 at revision 1020, by no recorded write of the controller\n"));
     }
 }

@@ -60,10 +60,17 @@ fn is_limited(resource: &Resource) -> bool {
 /// As upstream, the first range that forbids something decides, and names everything that it forbids.
 fn check(resource: &Resource, ranges: &[Value], object: &Value) -> Result<(), ApiError> {
     for range in ranges {
-        let found = match resource.plural.as_str() {
+        let violations = match resource.plural.as_str() {
             "pods" => kinds::pod_violations(range, object),
             _ => kinds::claim_violations(range, object),
         };
+        // Equal texts, such as those of two containers, appear once.
+        let mut found: Vec<String> = Vec::new();
+        for violation in violations {
+            if !found.contains(&violation) {
+                found.push(violation);
+            }
+        }
         let why = match found.as_slice() {
             [] => continue,
             [one] => one.clone(),

@@ -3,7 +3,7 @@
 use parking_lot::MutexGuard;
 use serde_json::Value;
 
-use super::{Entry, Registry, metadata, tree};
+use super::{Entry, Part, Registry, metadata, tree};
 use crate::kinds;
 use crate::resource::Resource;
 use crate::status::ApiError;
@@ -26,23 +26,23 @@ impl Registry {
         &self,
         entry: &Entry,
         new: &Value,
-        old: Option<&Value>,
+        old: Option<(&Value, Part)>,
     ) -> Result<Option<Consumption<'_>>, ApiError> {
         let resource = &entry.resource;
         let namespace = metadata::text(new, "namespace");
-        let is_limited = resource.namespaced && (old.is_none() || can_grow(resource));
+        let is_limited = resource.namespaced && old.is_none_or(|(_, part)| can_grow(resource, part));
         if !is_limited || self.quotas_of(namespace)?.is_empty() {
             return Ok(None);
         }
         let lock = self.consuming.lock();
         let quotas = self.quotas_of(namespace)?;
-        let changed = kinds::consume(resource, &quotas, new, old)
+        let changed = kinds::consume(resource, &quotas, new, old.map(|(old, _)| old))
             .map_err(|refusal| ApiError::forbidden(resource, metadata::text(new, "name"), &refusal.to_string()))?;
         Ok(Some(Consumption { _lock: lock, changed }))
     }
 
-    /// Records what a successful write consumed. A quota that someone else wrote meanwhile keeps that status: whoever
-    /// writes it counts the objects.
+    /// Records what a successful write consumed. A quota that another client wrote meanwhile keeps that status: the
+    /// quota controller counts the objects after each change of a quota.
     ///
     /// # Errors
     /// Those of an invalid stored object.
@@ -51,7 +51,10 @@ impl Registry {
         let Some(entry) = catalog.find("", "v1", QUOTAS) else {
             return Ok(());
         };
-        for mut quota in consumption.into_iter().flat_map(|consumption| consumption.changed) {
+        let Some(Consumption { _lock, changed }) = consumption else {
+            return Ok(());
+        };
+        for mut quota in changed {
             let key = Key::new(metadata::text(&quota, "namespace"), metadata::text(&quota, "name"));
             let revision = metadata::text(&quota, "resourceVersion").parse().ok();
             let draft = self.draft(entry, &mut quota)?;
@@ -73,7 +76,15 @@ impl Registry {
     }
 }
 
-/// Whether an update can consume more.
-fn can_grow(resource: &Resource) -> bool {
-    resource.group.is_empty() && matches!(resource.plural.as_str(), "pods" | "services" | "persistentvolumeclaims")
+/// Whether an update of this part can consume more. Of pods it is only the subresource `resize`, as upstream: other changes
+/// of a pod that is older than its quota must stay possible.
+fn can_grow(resource: &Resource, part: Part) -> bool {
+    if !resource.group.is_empty() {
+        return false;
+    }
+    match resource.plural.as_str() {
+        "pods" => part == Part::Resize,
+        "services" | "persistentvolumeclaims" => part == Part::Main,
+        _ => false,
+    }
 }

@@ -123,10 +123,7 @@ impl Registry {
         if is_service {
             self.allocate(entry, &mut new, Some(old))?;
         }
-        let consumption = match part {
-            Part::Main | Part::Resize => self.consume(entry, &new, Some(old))?,
-            _ => None,
-        };
+        let consumption = self.consume(entry, &new, Some((old, part)))?;
         let attempt = self.replace(entry, current, new, options.dry_run, warnings)?;
         if matches!(attempt, Attempt::Done(_)) && !options.dry_run {
             self.record_consumption(consumption)?;

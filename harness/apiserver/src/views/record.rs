@@ -97,9 +97,9 @@ pub struct Contradiction {
 }
 
 impl WriteRecord {
-    /// Whether the write succeeded, or its outcome is unknown to the client.
+    /// Whether the write had an effect, whatever its response: a response may be lost, or a fault replaces it.
     pub fn is_done(&self) -> bool {
-        self.code.is_none_or(|code| (200..300).contains(&code)) && self.revision.is_some()
+        self.revision.is_some()
     }
 
     /// Whether the client had not been sent a change by another client: of the written object, or of a related kind.

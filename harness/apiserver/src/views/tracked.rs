@@ -174,8 +174,8 @@ impl Views {
     pub(crate) fn answer(&self, asked: Asked, code: Option<u16>) -> Option<WriteRecord> {
         let mut state = self.state.lock();
         let (record, changed) = state.record(asked, code)?;
-        let is_told = code.is_some_and(|code| (200..300).contains(&code));
-        if let (Some((client, key)), Some(revision), true) = (changed, record.revision, is_told)
+        let is_acknowledged = code.is_some_and(|code| (200..300).contains(&code));
+        if let (Some((client, key)), Some(revision), true) = (changed, record.revision, is_acknowledged)
             && let Some(view) = state.clients.get_mut(client)
         {
             view.send_object(&record.resource, &key, revision);

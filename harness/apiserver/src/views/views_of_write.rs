@@ -93,7 +93,9 @@ impl Comparison<'_> {
             at_least: log.is_some_and(|log| log.has_forgotten(sent)),
             related: collection.resource == self.written.resource,
         };
-        for change in unsent.filter(|change| collection.covers(change)) {
+        // A newer list or watch of other collections may have sent the change.
+        let is_unsent = |change: &&Recorded| self.sent_of(&collection.resource, change) < change.revision();
+        for change in unsent.filter(|change| collection.covers(change)).filter(is_unsent) {
             kind.newest = change.revision();
             kind.behind = kind.behind.saturating_add(1);
             kind.own = kind.own.saturating_add(u64::from(self.is_own(change)));

@@ -136,3 +136,32 @@ async fn an_invalid_body_is_a_bad_request(#[case] media_type: &str, #[case] body
         .unwrap();
     assert_eq!(response.status(), 400);
 }
+
+/// Of concurrent creations a quota admits as many as it allows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_quota_admits_no_more_objects_than_it_allows() {
+    const ALLOWED: usize = 5;
+    const CREATIONS: usize = 64;
+    let server = server();
+    let quotas = "/api/v1/namespaces/default/resourcequotas";
+    let hard = json!({ "count/configmaps": ALLOWED.to_string() });
+    let quota = json!({ "metadata": { "name": "few" }, "spec": { "hard": hard }, "status": { "hard": hard, "used": { "count/configmaps": "0" } } });
+    let (code, _) = request(&server, Method::POST, quotas, &quota).await;
+    assert_eq!(code, 201);
+    let status = format!("{quotas}/few/status");
+    let (code, text) = request(&server, Method::PUT, &status, &quota).await;
+    assert_eq!(code, 200, "{text}");
+    let mut creations = JoinSet::new();
+    for number in 0..CREATIONS {
+        let server = server.clone();
+        creations.spawn(async move {
+            let map = json!({ "metadata": { "name": format!("m-{number}") } });
+            request(&server, Method::POST, MAPS, &map).await.0
+        });
+    }
+    let codes = creations.join_all().await;
+    let created = codes.iter().filter(|code| **code == 201).count();
+    assert_eq!(created, ALLOWED, "{codes:?}");
+    let (_, quota) = request(&server, Method::GET, &format!("{quotas}/few"), &Value::Null).await;
+    assert_eq!(quota["status"]["used"]["count/configmaps"], ALLOWED.to_string());
+}

@@ -13,7 +13,7 @@ use crate::foundation::{Action, Change, Controller, Kind, ObjectKey, Plan, Queue
 pub enum Reason {
     /// The claim is missing.
     Missing,
-    /// A claim with this name belongs to someone else.
+    /// A claim with this name belongs to another owner.
     Taken,
 }
 

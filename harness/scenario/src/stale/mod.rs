@@ -1,6 +1,6 @@
 //! Scenarios of `drydock stale`: a controller whose view of the API server is old.
 //!
-//! Objects that the controller creates have names that nobody knows before, so the steps here select objects by labels.
+//! Objects that the controller creates have generated names, so the steps here select objects by labels.
 //! What is the same as in other scenarios (`apply`, `patch`, fault rules, the files of objects) has the same form.
 
 mod check;

@@ -249,7 +249,7 @@ fn detach<'a>(
     going
 }
 
-/// Updates the node's `volumesAttached`. A volume whose attachment someone else deletes stays in the list until
+/// Updates the node's `volumesAttached`. A volume whose attachment another client deletes stays in the list until
 /// the driver has detached it. Entries that are not CSI volumes stay.
 fn report(caches: &Caches, node: &Node, going: &BTreeSet<String>, plan: &mut Plan<Reason>) {
     let status = node.status.as_ref();

@@ -165,7 +165,7 @@ fn a_volume_stays_in_volumes_attached_unless_this_controller_deletes_its_attachm
     assert_eq!(
         world.decide("a", NOW),
         Plan::nothing(),
-        "someone else deleted the attachment"
+        "another client deleted the attachment"
     );
     let mut world = World::new();
     world.attachment("a", true);

@@ -16,7 +16,7 @@ fn rolling<'a>(scene: &'a Scene<'_>) -> Option<&'a RollingUpdateStatefulSetStrat
     scene.spec.update_strategy.as_ref()?.rolling_update.as_ref()
 }
 
-/// Whether the update waits until someone else deletes the pods.
+/// Whether the update waits until another client deletes the pods.
 pub(super) fn is_on_delete(scene: &Scene<'_>) -> bool {
     let strategy = scene.spec.update_strategy.as_ref();
     strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete")
