@@ -34,10 +34,15 @@ impl Comparison<'_> {
     /// The revision up to which the client had been sent the changes of the changed object.
     fn sent_of(&self, resource: &str, change: &Recorded) -> u64 {
         let single = self.view.object(resource, change.key());
+        self.listed_of(resource, change).max(single)
+    }
+
+    /// The revision up to which lists and watches had sent the changes of the changed object.
+    fn listed_of(&self, resource: &str, change: &Recorded) -> u64 {
         let collections = self.view.collections(self.sent);
         let covering =
             collections.filter(|(collection, _)| collection.resource == resource && collection.covers(change));
-        covering.map(|(_, sent)| sent).fold(single, u64::max)
+        covering.map(|(_, sent)| sent).max().unwrap_or_default()
     }
 
     /// What had been sent of the written object. `single`: by reads of it and responses to writes.
@@ -94,7 +99,7 @@ impl Comparison<'_> {
             related: collection.resource == self.written.resource,
         };
         // A newer list or watch of other collections may have sent the change.
-        let is_unsent = |change: &&Recorded| self.sent_of(&collection.resource, change) < change.revision();
+        let is_unsent = |change: &&Recorded| self.listed_of(&collection.resource, change) < change.revision();
         for change in unsent.filter(|change| collection.covers(change)).filter(is_unsent) {
             kind.newest = change.revision();
             kind.behind = kind.behind.saturating_add(1);
