@@ -56,7 +56,7 @@ impl<K: Resource> Resource for Lean<K> {
     }
 }
 
-/// The object with the value `null` for its managed fields. A text that is not an object with metadata stays as it is.
+/// Replaces the managed fields of an object by `null`. Returns any other text unchanged.
 pub(crate) fn without_managed_fields(text: &str) -> Cow<'_, str> {
     #[derive(Deserialize)]
     struct Object<'a> {

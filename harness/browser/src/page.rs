@@ -13,6 +13,10 @@ use crate::connection::Connection;
 /// How long a condition of a page may take to become true: large worlds are slow without optimizations on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// The error of requests that the browser aborts because an interface of the machine appeared or disappeared, for example that of a
+/// container. It says nothing about the page or the server.
+const NETWORK_CHANGED: &str = "net::ERR_NETWORK_CHANGED";
+
 /// A request of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -23,12 +27,14 @@ pub struct Request {
 }
 
 /// What a page did so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Log {
     complaints: Vec<String>,
     requests: Vec<Request>,
     /// The number of complete loads.
     loads: usize,
+    /// The number of requests that failed with [`NETWORK_CHANGED`].
+    aborted: usize,
 }
 
 /// A page of the browser, which is closed when dropped.
@@ -110,18 +116,38 @@ impl Page {
 
     /// Opens an address. Returns the error of a connection that fails.
     ///
+    /// If a change of the machine's network aborts the page or a part of it, the page is opened again.
+    ///
     /// # Panics
     /// When it does not load in time.
     pub fn try_open(&self, url: &str) -> Option<String> {
         self.receive();
-        let before = self.log.lock().loads;
+        let before = self.log.lock().clone();
+        let end = Instant::now() + LIMIT;
+        loop {
+            let error = self.navigate(url);
+            self.receive();
+            let is_aborted = error.as_deref() == Some(NETWORK_CHANGED) || self.log.lock().aborted > before.aborted;
+            if !is_aborted || Instant::now() > end {
+                return error;
+            }
+            // Else an address with a fragment is not loaded again.
+            self.navigate("about:blank");
+            self.receive();
+            self.log.lock().clone_from(&before);
+        }
+    }
+
+    /// Opens an address once. Returns the error of a connection that fails.
+    fn navigate(&self, url: &str) -> Option<String> {
+        let loads = self.log.lock().loads;
         let answer = self.call("Page.navigate", json!({ "url": url }));
         if let Some(error) = answer["errorText"].as_str() {
             return Some(error.to_owned());
         }
         // Without a loader, only the fragment changes.
         if answer.get("loaderId").is_some() {
-            self.until(&format!("{url} is loaded"), |log| log.loads > before);
+            self.until(&format!("{url} is loaded"), |log| log.loads > loads);
         }
         None
     }
@@ -262,6 +288,7 @@ impl Log {
         let parameters = &event["params"];
         match event["method"].as_str().unwrap_or_default() {
             "Page.loadEventFired" => self.loads += 1,
+            "Network.loadingFailed" if parameters["errorText"] == NETWORK_CHANGED => self.aborted += 1,
             "Runtime.exceptionThrown" => {
                 let details = &parameters["exceptionDetails"];
                 self.complaints.push(format!(

@@ -1,6 +1,7 @@
 //! Texts of what a write changes, with old and new values and the writer, if that is certain.
 
 use mcm_api::keys;
+use scenario::shortened;
 use serde_json::{Map, Value};
 
 use crate::object::text;
@@ -21,10 +22,7 @@ pub fn change(field: &str, old: &Value, new: &Value) -> String {
 /// A value in a text; a long one is cut.
 pub fn shown(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    match text.char_indices().nth(MOST_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    shortened(&text, MOST_CHARACTERS).into_owned()
 }
 
 /// The changed annotations of an object, the number of replicas that it wants, and the condition Preserved of a Node, each
@@ -78,7 +76,7 @@ fn is_copy(name: &str) -> bool {
 }
 
 /// The field manager of a write: the only one whose entry is new or has a newer time. `None`: it is not certain.
-fn writer<'a>(old: &Value, new: &'a Value) -> Option<&'a str> {
+pub(crate) fn writer<'a>(old: &Value, new: &'a Value) -> Option<&'a str> {
     let id =
         |entry: &Value| ["/manager", "/operation", "/subresource", "/time"].map(|field| text(entry, field).to_owned());
     let known = old.pointer("/metadata/managedFields").and_then(Value::as_array);

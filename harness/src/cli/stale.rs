@@ -6,7 +6,7 @@ use std::time::Duration;
 use apiserver::faults::Pattern;
 use clap::Args;
 use futures::{StreamExt as _, stream};
-use scenario::closest::suggestion;
+use scenario::check_resource;
 use scenario::stale::{LagList, StaleScenario};
 use serde::Serialize;
 use terminal::{Format, OutputFormat, is_quiet, is_verbose, render, structured};
@@ -88,36 +88,42 @@ impl StaleCommand {
         let Some(resource) = &self.kind else {
             return Ok(scenario.lag.watches.clone());
         };
-        let kinds = scenario.kinds();
-        let known: Vec<&str> = scenario::kinds::all()
-            .chain(kinds.custom())
-            .map(|kind| kind.plural)
-            .collect();
-        let plural = resource.split('.').next().unwrap_or_default();
-        if resource.contains('*') || known.contains(&plural) {
-            return Ok(vec![Pattern::new(resource)]);
+        match check_resource(&scenario.kinds(), resource) {
+            Ok(()) => Ok(vec![Pattern::new(resource)]),
+            Err(error) => Err(Stop::Usage(format!("--kind: {error}"))),
         }
-        let suggestion = suggestion(plural, known);
-        Err(Stop::Usage(format!(
-            "--kind: there is no resource {resource:?}; {suggestion}"
-        )))
     }
 
     /// One run for each lag, and their reports.
     async fn runs(&self, scenario: &StaleScenario, watches: &[Pattern]) -> Ended {
         let runs = self.lag.0.iter().map(|lag| self.run(scenario, watches, *lag));
-        let mut ended = stream::iter(runs).buffered(usize::from(self.jobs));
+        let mut runs = stream::iter(runs).buffered(usize::from(self.jobs));
         let mut reports = Vec::new();
-        while let Some(report) = ended.next().await {
-            let report = report?;
-            if matches!(self.output.format, Format::Table | Format::Wide) {
-                inform!("{}", narrative(&report, is_verbose()).trim_end());
+        let mut failure = None;
+        while let Some(ended) = runs.next().await {
+            match ended {
+                Ok(report) => {
+                    if matches!(self.output.format, Format::Table | Format::Wide) {
+                        inform!("{}", narrative(&report, is_verbose()).trim_end());
+                    }
+                    reports.push(report);
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
             }
-            reports.push(report);
         }
-        let passed = reports.iter().all(|report| self.is_passed(report));
-        self.print(scenario, &reports, passed)?;
-        Ok(if passed { Outcome::Passed } else { Outcome::Failed })
+        let passed = failure.is_none() && reports.iter().all(|report| self.is_passed(report));
+        // A run that could not be performed does not take the reports of the others with it.
+        if failure.is_none() || !reports.is_empty() {
+            self.print(scenario, &reports, passed)?;
+        }
+        match failure {
+            Some(error) => Err(error.into()),
+            None if passed => Ok(Outcome::Passed),
+            None => Ok(Outcome::Failed),
+        }
     }
 
     async fn run(&self, scenario: &StaleScenario, watches: &[Pattern], lag: Duration) -> Result<RunReport, StaleError> {

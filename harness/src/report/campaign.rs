@@ -87,8 +87,8 @@ pub fn write_page(folder: &Path, record: &CampaignRecord, page: &Path) -> io::Re
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent)?;
-    let is_beside = parent.canonicalize()? == folder.canonicalize()?;
     let folder = folder.canonicalize()?;
+    let is_beside = parent.canonicalize()? == folder;
     let address = |report: &str| match is_beside {
         true => report.to_owned(),
         false => folder.join(report).display().to_string(),

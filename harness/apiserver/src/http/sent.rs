@@ -1,4 +1,4 @@
-//! Tells `views` what clients ask and what they are sent, if their writes are recorded.
+//! Reports the writes of clients, and what they are sent, to `views`, if their writes are recorded.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use super::{Arrival, Body, Exchange};
 use crate::faults::Verb;
 use crate::inner::Inner;
 use crate::life::Disconnected;
-use crate::registry::{Entry, Event, ListOptions, Page, Watch, WatchOptions};
+use crate::registry::{Entry, Event, FieldSelector, ListOptions, Page, Watch, WatchOptions};
 use crate::resource::Endpoint;
+use crate::selector::LabelSelector;
 use crate::store::{Key, Object};
-use crate::views::{Asked, ClientId, Collection, CollectionId, Received, Target, Views};
+use crate::views::{ArrivedWrite, ClientId, Collection, CollectionId, Received, Target, Views};
 
 /// What an open watch has sent to a client.
 #[derive(Debug)]
@@ -44,22 +45,22 @@ impl SentByWatch {
 }
 
 impl Inner {
-    /// Handles a request, and records what its client asked and was sent.
+    /// Handles a request, and records its write and what its client was sent.
     pub(super) async fn exchange_recorded(self: &Arc<Self>, arrival: &Arrival) -> Result<Response<Body>, Disconnected> {
         let client = self.recorded_client(arrival);
         let (Some(views), Some(client)) = (&self.views, client) else {
             return self.pass_faults(arrival).await;
         };
-        let asked = self.asked(views, client, arrival);
-        let mut result = match &asked {
-            Some(asked) => asked.perform(self.pass_faults(arrival)).await,
+        let write = self.arrived_write(views, client, arrival);
+        let mut result = match &write {
+            Some(write) => write.perform(self.pass_faults(arrival)).await,
             None => self.pass_faults(arrival).await,
         };
         let response = result.as_mut().ok();
         let code = response.as_ref().map(|response| response.status().as_u16());
         let received = response.and_then(|response| response.extensions_mut().remove::<Received>());
         // Before the response, which a write must not be compared with.
-        let record = asked.and_then(|asked| views.answer(asked, code));
+        let record = write.and_then(|write| views.end_write(write, code));
         if let Some(received) = &received {
             views.send(client, received);
         }
@@ -77,7 +78,7 @@ impl Inner {
     }
 
     /// The write that a request is; `None`: it writes nothing that is stored.
-    fn asked(&self, views: &Views, client: ClientId, arrival: &Arrival) -> Option<Asked> {
+    fn arrived_write(&self, views: &Views, client: ClientId, arrival: &Arrival) -> Option<ArrivedWrite> {
         let Route::Resource(target) = &arrival.route else {
             return None;
         };
@@ -96,7 +97,8 @@ impl Inner {
             name: target.name.clone().unwrap_or_default(),
         };
         let now = self.registry.clock().now();
-        views.ask(client, target, arrival.agent(), now, self.registry.store().revision())
+        let revision = self.registry.store().revision();
+        views.begin_write(client, target, arrival.agent(), now, revision)
     }
 }
 
@@ -127,13 +129,7 @@ impl Exchange<'_> {
         response: &mut Response<Body>,
     ) {
         if page.continue_token.is_none() && self.is_recorded() {
-            let collection = Collection {
-                resource: entry.table.to_string(),
-                namespace: namespace.map(str::to_owned),
-                labels: options.labels.clone(),
-                fields: options.fields.clone(),
-                selector: self.selector_text(),
-            };
+            let collection = self.collection(entry, namespace, (&options.labels, &options.fields));
             let revision = page.revision;
             response
                 .extensions_mut()
@@ -151,13 +147,7 @@ impl Exchange<'_> {
     ) -> Option<SentByWatch> {
         let client = self.server.recorded_client(self.arrival)?;
         let views = self.server.views.as_ref()?;
-        let collection = Collection {
-            resource: entry.table.to_string(),
-            namespace: namespace.map(str::to_owned),
-            labels: options.labels.clone(),
-            fields: options.fields.clone(),
-            selector: self.selector_text(),
-        };
+        let collection = self.collection(entry, namespace, (&options.labels, &options.fields));
         Some(SentByWatch {
             views: Arc::clone(views),
             client,
@@ -167,9 +157,19 @@ impl Exchange<'_> {
         })
     }
 
-    /// The label and the field selector.
-    fn selector_text(&self) -> String {
+    fn collection(
+        &self,
+        entry: &Entry,
+        namespace: Option<&str>,
+        (labels, fields): (&LabelSelector, &FieldSelector),
+    ) -> Collection {
         let selectors = ["labelSelector", "fieldSelector"].map(|name| self.query.get(name));
-        selectors.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        Collection {
+            resource: entry.table.to_string(),
+            namespace: namespace.map(str::to_owned),
+            labels: labels.clone(),
+            fields: fields.clone(),
+            selector: selectors.into_iter().flatten().collect::<Vec<_>>().join(" "),
+        }
     }
 }

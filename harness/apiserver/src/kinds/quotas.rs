@@ -13,7 +13,7 @@ use crate::status::FieldError;
 use crate::table::printers;
 
 /// The resources that are counted in whole numbers.
-const COUNTED: [&str; 9] = [
+pub(super) const COUNTED: [&str; 9] = [
     "configmaps",
     "persistentvolumeclaims",
     "pods",

@@ -1,6 +1,8 @@
 //! What one client has been sent. Pure; its memory is bounded.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroUsize;
+
+use lru::LruCache;
 
 use super::changes::Recorded;
 use crate::registry::FieldSelector;
@@ -9,8 +11,10 @@ use crate::store::{Key, Object};
 
 /// The maximum number of collections that are recorded per client; it has not been sent what is in others.
 const COLLECTIONS: usize = 512;
-/// The maximum number of single objects that are recorded per client.
-const OBJECTS: usize = 20_000;
+/// The maximum number of single objects that are recorded per client: those that were sent last.
+const OBJECTS: NonZeroUsize = NonZeroUsize::new(20_000).unwrap();
+/// The revision of an object that may have been sent and forgotten: nothing is missing in the client's view of it.
+pub(super) const FORGOTTEN: u64 = u64::MAX;
 
 /// What a list or watch covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +50,7 @@ impl Collection {
 }
 
 /// What one client has been sent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ClientView {
     /// The user's name.
     pub(super) user: String,
@@ -54,18 +58,19 @@ pub(super) struct ClientView {
     /// By collection: lists and watches have sent the changes up to this revision. 0: nothing yet.
     sent: Vec<u64>,
     /// The newest revisions of single objects: from reads of one object, and from responses to the client's writes.
-    objects: BTreeMap<(String, Key), u64>,
-    /// The objects in the order in which they were first sent.
-    order: VecDeque<(String, Key)>,
-    /// The newest revision of an object that is no longer in `objects`.
-    forgotten: u64,
+    objects: LruCache<(String, Key), u64>,
+    /// Whether an object is no longer in `objects`.
+    has_forgotten: bool,
 }
 
 impl ClientView {
     pub(super) fn new(user: &str) -> Self {
         Self {
             user: user.to_owned(),
-            ..Self::default()
+            collections: Vec::new(),
+            sent: Vec::new(),
+            objects: LruCache::new(OBJECTS),
+            has_forgotten: false,
         }
     }
 
@@ -96,14 +101,7 @@ impl ClientView {
             *known = revision.max(*known);
             return;
         }
-        self.objects.insert(id.clone(), revision);
-        self.order.push_back(id);
-        if self.order.len() > OBJECTS
-            && let Some(oldest) = self.order.pop_front()
-        {
-            let revision = self.objects.remove(&oldest).unwrap_or_default();
-            self.forgotten = self.forgotten.max(revision);
-        }
+        self.has_forgotten |= self.objects.push(id, revision).is_some();
     }
 
     /// By collection the revision up to which its changes have been sent now.
@@ -111,11 +109,12 @@ impl ClientView {
         self.sent.clone()
     }
 
-    /// The newest revision of a single object. An object that was forgotten may have been sent up to the newest
-    /// revision that was forgotten.
+    /// The newest revision of a single object; 0: it was not sent. After an object was forgotten, any unknown object may have
+    /// been sent: [`FORGOTTEN`].
     pub(super) fn object(&self, resource: &str, key: &Key) -> u64 {
         let id = (resource.to_owned(), key.clone());
-        self.objects.get(&id).copied().unwrap_or(self.forgotten)
+        let unknown = if self.has_forgotten { FORGOTTEN } else { 0 };
+        self.objects.peek(&id).copied().unwrap_or(unknown)
     }
 
     /// The collections, with what had been sent of them at the time of `sent`.
@@ -153,16 +152,19 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_client_is_bounded_and_what_is_forgotten_counts_as_sent() {
+    fn the_memory_of_a_client_is_bounded_and_what_may_be_forgotten_counts_as_sent() {
         let mut view = ClientView::new("user");
-        let key = |number: u64| Key::new("default", &format!("p-{number}"));
-        let objects = OBJECTS as u64;
-        for number in 0..=objects {
-            view.send_object("pods", &key(number), number + 10);
+        let key = |number: usize| Key::new("default", &format!("p-{number}"));
+        assert_eq!(view.object("pods", &key(0)), 0, "it was not sent");
+        for number in 0..OBJECTS.get() {
+            view.send_object("pods", &key(number), 10);
         }
-        assert_eq!(view.objects.len(), OBJECTS);
-        assert_eq!(view.object("pods", &key(0)), 10, "it was forgotten");
-        assert_eq!(view.object("pods", &key(objects)), objects + 10);
+        view.send_object("pods", &key(0), 11);
+        view.send_object("pods", &key(OBJECTS.get()), 12);
+        assert_eq!(view.objects.len(), OBJECTS.get());
+        assert_eq!(view.object("pods", &key(0)), 11, "it was sent again");
+        assert_eq!(view.object("pods", &key(1)), FORGOTTEN);
+        assert_eq!(view.object("pods", &key(2)), 10);
         for number in 0..=COLLECTIONS {
             let namespace = format!("n-{number}");
             let id = view.collection(&pods(Some(&namespace)));

@@ -5,7 +5,7 @@
 //! processes of one user share a view, so the record can miss a stale write, and does not invent one.
 //!
 //! `changes` keeps the recent changes, `client` what one client was sent, `contradiction` is the rule; all three are
-//! synchronous and know no request. [`Views`] joins them.
+//! synchronous and know no request. `Views` joins them.
 
 mod changes;
 mod client;
@@ -18,4 +18,4 @@ mod views_of_write;
 pub(crate) use client::{Collection, CollectionId};
 pub use contradiction::Rule;
 pub use record::{Contradiction, SentKind, SentObject, WriteRecord};
-pub(crate) use tracked::{Asked, ClientId, Received, Target, Views};
+pub(crate) use tracked::{ArrivedWrite, ClientId, Received, Target, Views};

@@ -67,7 +67,7 @@ pub(crate) struct Target {
 
 /// A write that has arrived.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ArrivedWrite {
     author: Author,
     target: Target,
     at: Timestamp,
@@ -143,20 +143,20 @@ impl Views {
     }
 
     /// A write has arrived; `revision` is the newest one of the server.
-    pub(crate) fn ask(
+    pub(crate) fn begin_write(
         &self,
         client: ClientId,
         target: Target,
         agent: &str,
         at: Timestamp,
         revision: u64,
-    ) -> Option<Asked> {
+    ) -> Option<ArrivedWrite> {
         let mut state = self.state.lock();
         let key = Key::new(&target.namespace, &target.name);
         let view = state.clients.get(client.0)?;
         let (sent, single) = (view.sent(), view.object(&target.resource, &key));
         state.writes.raise(1);
-        Some(Asked {
+        Some(ArrivedWrite {
             author: Author {
                 client: client.0,
                 request: state.writes,
@@ -171,9 +171,9 @@ impl Views {
     }
 
     /// A write has been performed; `code` is that of the response, which is about to be sent.
-    pub(crate) fn answer(&self, asked: Asked, code: Option<u16>) -> Option<WriteRecord> {
+    pub(crate) fn end_write(&self, write: ArrivedWrite, code: Option<u16>) -> Option<WriteRecord> {
         let mut state = self.state.lock();
-        let (record, changed) = state.record(asked, code)?;
+        let (record, changed) = state.record(write, code)?;
         let is_acknowledged = code.is_some_and(|code| (200..300).contains(&code));
         if let (Some((client, key)), Some(revision), true) = (changed, record.revision, is_acknowledged)
             && let Some(view) = state.clients.get_mut(client)
@@ -184,7 +184,7 @@ impl Views {
     }
 }
 
-impl Asked {
+impl ArrivedWrite {
     /// Performs the write: its changes are recorded as those of this request.
     pub(crate) async fn perform<T>(&self, work: impl Future<Output = T>) -> T {
         AUTHOR.scope(self.author, work).await
@@ -211,11 +211,11 @@ impl Target {
 
 impl State {
     /// The record of a write, and the object that it changed.
-    fn record(&self, asked: Asked, code: Option<u16>) -> Option<(WriteRecord, Option<(usize, Key)>)> {
-        let Asked { author, target, .. } = &asked;
+    fn record(&self, write: ArrivedWrite, code: Option<u16>) -> Option<(WriteRecord, Option<(usize, Key)>)> {
+        let ArrivedWrite { author, target, .. } = &write;
         let view = self.clients.get(author.client)?;
         let log = self.changes.of(&target.resource);
-        let own = log.into_iter().flat_map(|log| log.of_request(*author, asked.revision));
+        let own = log.into_iter().flat_map(|log| log.of_request(*author, write.revision));
         let mut own = own.filter(|recorded| target.is_changed_by(recorded)).peekable();
         let first = own.peek().copied();
         let revision = own.last().map(Recorded::revision);
@@ -228,7 +228,7 @@ impl State {
         let comparison = Comparison {
             client: author.client,
             view,
-            sent: &asked.sent,
+            sent: &write.sent,
             changes: &self.changes,
             written: Written {
                 effect: target.effect(),
@@ -239,15 +239,16 @@ impl State {
             uid: first
                 .map(|first| first.change.object.meta.uid.as_str())
                 .unwrap_or_default(),
+            single: write.single,
             before: first.map_or(u64::MAX, Recorded::revision),
         };
         let has_object = !target.name.is_empty();
         let is_judged = first.is_some() && !is_collection;
         let record = WriteRecord {
             number: author.request,
-            at: asked.at,
+            at: write.at,
             client: view.user.clone(),
-            agent: asked.agent.clone(),
+            agent: write.agent.clone(),
             verb: target.verb,
             resource: target.resource.to_string(),
             subresource: target.subresource.clone(),
@@ -255,7 +256,7 @@ impl State {
             name: key.name.clone(),
             code,
             revision,
-            object: has_object.then(|| comparison.object(asked.single)),
+            object: has_object.then(|| comparison.object()),
             kinds: comparison.kinds(),
             contradictions: if is_judged {
                 comparison.contradictions()

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::changes::{Changes, Recorded};
-use super::client::{ClientView, Collection};
+use super::client::{ClientView, Collection, FORGOTTEN};
 use super::contradiction::{Unsent, Written, rule};
 use super::record::{Contradiction, SentKind, SentObject};
+use crate::store::Key;
 
 /// The maximum number of contradictions per write: the oldest ones.
 const CONTRADICTIONS: usize = 10;
@@ -22,6 +23,8 @@ pub(super) struct Comparison<'a> {
     pub(super) written: Written<'a>,
     /// The uid of the written object.
     pub(super) uid: &'a str,
+    /// The newest revision of the written object that was sent by itself when the write arrived.
+    pub(super) single: u64,
     /// Changes from this revision on came after the write.
     pub(super) before: u64,
 }
@@ -33,8 +36,16 @@ impl Comparison<'_> {
 
     /// The revision up to which the client had been sent the changes of the changed object.
     fn sent_of(&self, resource: &str, change: &Recorded) -> u64 {
-        let single = self.view.object(resource, change.key());
+        let single = self.single_of(resource, change.key());
         self.listed_of(resource, change).max(single)
+    }
+
+    /// The newest revision of an object that was sent by itself, by reads of it and responses to writes.
+    fn single_of(&self, resource: &str, key: &Key) -> u64 {
+        if resource == self.written.resource && key == self.written.key {
+            return self.single;
+        }
+        self.view.object(resource, key)
     }
 
     /// The revision up to which lists and watches had sent the changes of the changed object.
@@ -45,12 +56,12 @@ impl Comparison<'_> {
         covering.map(|(_, sent)| sent).max().unwrap_or_default()
     }
 
-    /// What had been sent of the written object. `single`: by reads of it and responses to writes.
-    pub(super) fn object(&self, single: u64) -> SentObject {
+    /// What had been sent of the written object.
+    pub(super) fn object(&self) -> SentObject {
         let Written { resource, key, .. } = self.written;
         let log = self.changes.of(resource);
         let of_object = log.into_iter().flat_map(|log| log.between(0, self.before));
-        let mut of_object = of_object.filter(|change| change.key() == key).peekable();
+        let of_object = of_object.filter(|change| change.key() == key);
         let in_namespace = |collection: &Collection| {
             collection.resource == resource
                 && collection.selector.is_empty()
@@ -61,19 +72,16 @@ impl Comparison<'_> {
         };
         let covering = self.view.collections(self.sent);
         let listed = covering.filter(|(collection, _)| in_namespace(collection));
-        let mut sent = listed.map(|(_, sent)| sent).fold(single, u64::max);
-        if let Some(first) = of_object.peek() {
-            sent = sent.max(self.sent_of(resource, first));
-        }
-        let mut object = SentObject {
-            sent: (sent > 0).then_some(sent),
-            ..SentObject::default()
-        };
+        let mut sent = listed.map(|(_, sent)| sent).fold(self.single, u64::max);
+        let mut object = SentObject::default();
         for change in of_object {
+            let sent_of_change = self.sent_of(resource, change);
+            sent = sent.max(sent_of_change);
             object.newest = Some(change.revision());
-            let unsent = change.revision() > sent && !self.is_own(change);
+            let unsent = change.revision() > sent_of_change && !self.is_own(change);
             object.behind = object.behind.saturating_add(u64::from(unsent));
         }
+        object.sent = (sent > 0 && sent != FORGOTTEN).then_some(sent);
         object
     }
 
@@ -137,7 +145,7 @@ impl Comparison<'_> {
             let known = oldest.entry(collection.resource.as_str()).or_insert(sent);
             *known = sent.min(*known);
         }
-        let single = self.view.object(resource, key);
+        let single = self.single_of(resource, key);
         if single > 0 {
             oldest.entry(resource).or_insert(single);
         }

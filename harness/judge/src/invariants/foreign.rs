@@ -15,6 +15,7 @@ use super::Check;
 use super::check_context::CheckContext;
 use crate::interest::{Interest, ours};
 use crate::object::{annotation, is_deleting, label, text};
+use crate::writes::writer;
 
 /// The annotation with which a user requests the preservation of a Machine.
 const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
@@ -60,26 +61,13 @@ fn lost_request(context: &CheckContext, machine: &Value) -> Option<String> {
     let preserved = |machine: &Value| !text(machine, "/status/currentStatus/preserveExpiryTime").is_empty();
     let unseen = context.rules.undisturbed_since.is_none() && preserved(before) && !preserved(machine);
     (requested == Some(was) && is != Some(was) && !by_node && !expired && !unseen).then(|| {
-        let by = writer(before, machine).unwrap_or_else(|| "another writer".to_owned());
+        let by = writer(before, machine).unwrap_or("another writer");
         let change = match is {
             None => "removed the request".to_owned(),
             Some(is) => format!("changed the request to {is}"),
         };
         format!("a user requested the preservation of machine {name} ({was}), and {by} {change}")
     })
-}
-
-/// The field manager that wrote the newer version, if the objects have managed fields.
-fn writer(before: &Value, after: &Value) -> Option<String> {
-    let entries = |object: &Value| {
-        object["metadata"]["managedFields"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default()
-    };
-    let known = entries(before);
-    let written = entries(after).into_iter().find(|entry| !known.contains(entry))?;
-    written["manager"].as_str().map(str::to_owned)
 }
 
 fn is_cordoned(node: &Value) -> bool {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use scenario::shortened;
+
 use crate::{RunRecord, Span, SpanClass};
 
 /// The maximum number of runs in the table. Failed runs come first.
@@ -86,7 +88,11 @@ fn details(run: &SummaryRow<'_>) -> String {
         run.seed
     );
     let _ = writeln!(text, "{}\n", cell(run.failure.unwrap_or_default()));
-    let _ = writeln!(text, "```\n{}\n```", shortened(run.replay).replace("```", "'''"));
+    let _ = writeln!(
+        text,
+        "```\n{}\n```",
+        shortened(run.replay, MOST_CHARACTERS).replace("```", "'''")
+    );
     if let Some(record) = run.record {
         text.push_str(&timeline(record));
     }
@@ -138,20 +144,13 @@ fn main_spans(record: &RunRecord) -> Vec<&Span> {
 /// Text that cannot end a cell, a heading or a paragraph, contains no HTML and is not longer than [`MOST_CHARACTERS`].
 fn cell(text: &str) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let one_line = shortened(&one_line);
+    let one_line = shortened(&one_line, MOST_CHARACTERS);
     let escaped = one_line.replace('&', "&amp;").replace('<', "&lt;");
     ['\\', '|', '`', '*', '_', '[', ']', '#']
         .iter()
         .fold(escaped, |text, character| {
             text.replace(*character, &format!("\\{character}"))
         })
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MOST_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// Text without the characters that have a meaning in a Mermaid chart.

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use self::glob::overlap;
 pub(crate) use self::resources::references_of_api_rule;
+pub use self::resources::{UnknownResource, check_resource};
 use crate::closest::closest;
 use crate::kinds::{Kind, Kinds};
 use crate::workload::APP;

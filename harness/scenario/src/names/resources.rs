@@ -43,6 +43,32 @@ fn names_of(kind: &Kind) -> Vec<String> {
     with_subresources.collect()
 }
 
+/// A pattern of resources that matches none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no resource matches {pattern:?}; the closest is {closest:?}")]
+pub struct UnknownResource {
+    /// The pattern.
+    pub pattern: String,
+    /// The resource with the most similar name.
+    pub closest: String,
+}
+
+/// Checks that a pattern matches a resource, with or without its group; `kinds` are those of the world.
+///
+/// # Errors
+/// No API server has such a resource.
+pub fn check_resource(kinds: &Kinds, pattern: &str) -> Result<(), UnknownResource> {
+    let own: Vec<String> = kinds.custom().flat_map(names_of).collect();
+    let known = || RESOURCES.iter().chain(&own).map(String::as_str);
+    if known().any(|known| overlap(pattern, known)) {
+        return Ok(());
+    }
+    Err(UnknownResource {
+        pattern: pattern.to_owned(),
+        closest: closest(pattern, known()).unwrap_or_default().to_owned(),
+    })
+}
+
 /// The references of an API rule's conditions; `kinds` are those of the world.
 ///
 /// # Errors
@@ -60,13 +86,7 @@ pub(crate) fn references_of_api_rule(kinds: &Kinds, path: &str, matches: &Match)
     let Some(resource) = matches.resource.as_ref().map(|resource| resource.as_str()) else {
         return Ok(references);
     };
-    let own: Vec<String> = kinds.custom().flat_map(names_of).collect();
-    let mut known = RESOURCES.iter().chain(&own);
-    if !known.clone().any(|known| overlap(resource, known)) {
-        let near = closest(resource, known.by_ref().map(String::as_str)).unwrap_or_default();
-        let message = format!("no resource matches {resource:?}; the closest is {near:?}");
-        return Err((format!("{path}.match.resource"), message));
-    }
+    check_resource(kinds, resource).map_err(|error| (format!("{path}.match.resource"), error.to_string()))?;
     let plural = resource.split(['/', '.']).next().unwrap_or(resource);
     if let Some(object) = matches.object.as_ref().filter(|object| object.as_str() != PROBED)
         && let Some(kind) = kinds::all().chain(kinds.custom()).find(|kind| kind.plural == plural)

@@ -1,11 +1,13 @@
 //! Rules of stale scenarios that the types do not express.
 
+use apiserver::faults::Pattern;
 use serde_json::Value;
 
 use super::{DeletedObjects, ExpectedCount, StaleScenario, StaleStep, WaitFor};
 use crate::Problem;
 use crate::kinds::Kinds;
 use crate::manifest::Manifest;
+use crate::names::check_resource;
 
 fn problem(field: impl Into<String>, message: impl Into<String>) -> Problem {
     (field.into(), message.into())
@@ -16,6 +18,7 @@ impl StaleScenario {
     pub(super) fn check(&self) -> Result<(), Problem> {
         self.check_fields()?;
         let kinds = self.kinds();
+        self.check_resources(&kinds)?;
         for (index, object) in self.objects.iter().filter_map(Manifest::object).enumerate() {
             check_object(object, &kinds).map_err(|(field, message)| (format!("objects[{index}].{field}"), message))?;
         }
@@ -60,6 +63,30 @@ impl StaleScenario {
                 let message = format!("{}; {}", error.problem, error.fix);
                 problem(format!("faults[{index}].{}", error.field), message)
             })?;
+        }
+        Ok(())
+    }
+}
+
+impl StaleScenario {
+    /// Every resource that lags or has faults exists.
+    fn check_resources(&self, kinds: &Kinds) -> Result<(), Problem> {
+        let of_list = |name: &'static str, list: &[Pattern]| {
+            let patterns = list.iter().cloned().enumerate();
+            patterns
+                .map(move |(index, pattern)| (format!("lag.{name}[{index}]"), pattern))
+                .collect::<Vec<_>>()
+        };
+        let of_faults = self.faults.iter().enumerate().filter_map(|(index, rule)| {
+            Some((
+                format!("faults[{index}].match.resource"),
+                rule.matches.resource.clone()?,
+            ))
+        });
+        let watches = of_list("watches", &self.lag.watches);
+        let lists = of_list("lists", self.lag.lists.as_deref().unwrap_or_default());
+        for (field, pattern) in watches.into_iter().chain(lists).chain(of_faults) {
+            check_resource(kinds, pattern.as_str()).map_err(|error| problem(field, error.to_string()))?;
         }
         Ok(())
     }

@@ -70,6 +70,16 @@ fn a_scenario_is_read_with_its_defaults() {
 )]
 #[case::duration("lag + 10s", "lag + ten", "\"lag + ten\" is not a duration: write for example 30s")]
 #[case::no_resource("watches: [pods]", "watches: []", "lag.watches: name at least one resource")]
+#[case::unknown_resource(
+    "watches: [pods]",
+    "watches: [pods, podz]",
+    "lag.watches[1]: no resource matches \"podz\"; the closest is \"pods\""
+)]
+#[case::resource_of_another_group(
+    "watches: [pods]",
+    "watches: [pods], lists: [deployments.batch]",
+    "lag.lists[0]: no resource matches \"deployments.batch\""
+)]
 #[case::mixed_condition(
     "name: web, field: /status/replicas",
     "name: web, count: 3, field: /status/replicas",

@@ -29,7 +29,7 @@ pub struct Annotate {
 /// The annotations as `kubectl annotate` has them: `key=value`, and `key-` for one that is removed.
 pub(super) fn texts(annotations: &BTreeMap<String, Option<String>>) -> String {
     let text = |(key, value): (&String, &Option<String>)| match value {
-        Some(value) => format!("{key}={}", change::shortened(value)),
+        Some(value) => format!("{key}={}", change::value(value)),
         None => format!("{key}-"),
     };
     let all: Vec<String> = annotations.iter().map(text).collect();

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::shortened;
+
 /// The maximum number of fields in the text.
 const MAX_FIELDS: usize = 4;
 /// The maximum length of a value in characters.
@@ -23,11 +25,8 @@ pub(super) fn fields(kind: &str, change: &Value) -> String {
 }
 
 /// The beginning of a value.
-pub(super) fn shortened(value: &str) -> Cow<'_, str> {
-    match value.char_indices().nth(MAX_VALUE) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &value[..end])),
-        None => Cow::Borrowed(value),
-    }
+pub(super) fn value(value: &str) -> Cow<'_, str> {
+    shortened(value, MAX_VALUE)
 }
 
 fn collect(change: &Value, path: String, with_values: bool, all: &mut Vec<String>) {
@@ -39,8 +38,8 @@ fn collect(change: &Value, path: String, with_values: bool, all: &mut Vec<String
         }
         Value::Null => all.push(format!("remove {path}")),
         _ if !with_values => all.push(format!("{path} = …")),
-        Value::String(text) => all.push(format!("{path} = {}", shortened(text))),
-        other => all.push(format!("{path} = {}", shortened(&other.to_string()))),
+        Value::String(text) => all.push(format!("{path} = {}", value(text))),
+        other => all.push(format!("{path} = {}", value(&other.to_string()))),
     }
 }
 

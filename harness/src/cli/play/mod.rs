@@ -113,7 +113,7 @@ async fn play(job: Job, plan: String, port: u16) -> Ended {
     let clock = Clock::wall();
     let name = format!("{} with seed {}", job.plan.scenario.name, job.plan.seed);
     let settings = Settings {
-        // The faults of a simulated world are those of its plan: every name begins with nothing.
+        // The page offers no faults, because a simulated run has those of its plan: the empty prefix excludes all names.
         without: vec![""],
         ..Settings::new(
             StageKind::Sim,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Usage;
 use crate::kinds::fields::{items, text};
 use crate::kinds::limits::{Amounts, amounts, sums};
+use crate::kinds::quotas::COUNTED;
 use crate::resource::Resource;
 
 /// The suffix of the name of a storage class.
@@ -22,26 +23,21 @@ pub(super) fn count_of(resource: &Resource) -> String {
 
 /// The older name of the count of some kinds.
 pub(super) fn alias_of(resource: &Resource) -> Option<&str> {
-    const ALIASES: [&str; 7] = [
-        "configmaps",
-        "persistentvolumeclaims",
-        "pods",
-        "replicationcontrollers",
-        "resourcequotas",
-        "secrets",
-        "services",
-    ];
     let plural = resource.plural.as_str();
-    (resource.group.is_empty() && ALIASES.contains(&plural)).then_some(plural)
+    (resource.group.is_empty() && COUNTED.contains(&plural)).then_some(plural)
 }
 
 /// Whether pods consume what a quota calls so.
 pub(super) fn is_of_pods(name: &str) -> bool {
+    let requested = name.strip_prefix("requests.");
+    let is_extended = requested.is_some_and(|name| name.contains('/') && !name.contains(OF_STORAGE_CLASS));
+    MEASURED.contains(&plain(name)) || requested.unwrap_or(name).starts_with("hugepages-") || is_extended
+}
+
+/// The resource in the name of a quota: `cpu` in `requests.cpu`.
+fn plain(name: &str) -> &str {
     let plain = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits."));
-    let extended = name
-        .strip_prefix("requests.")
-        .is_some_and(|name| name.contains('/') && !name.contains(OF_STORAGE_CLASS));
-    MEASURED.contains(&plain.unwrap_or(name)) || plain.unwrap_or(name).starts_with("hugepages-") || extended
+    plain.unwrap_or(name)
 }
 
 /// What an object consumes.
@@ -101,7 +97,8 @@ fn of_pod(pod: &Value) -> Usage {
 
 /// What a quota limits and a container does not give, in upstream's words.
 pub(super) fn missing_values(limited: &BTreeSet<&str>, pod: &Value) -> Option<String> {
-    if pod.pointer("/spec/resources").is_some_and(Value::is_object) {
+    let of_pod = ["/spec/resources/requests", "/spec/resources/limits"].map(|list| amounts(pod, list));
+    if of_pod.iter().any(|amounts| !amounts.is_empty()) {
         return None;
     }
     let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -109,11 +106,8 @@ pub(super) fn missing_values(limited: &BTreeSet<&str>, pod: &Value) -> Option<St
     for container in containers.chain(items(pod, "/spec/initContainers")) {
         let requests = amounts(container, "/resources/requests");
         let given = named(&requests, &amounts(container, "/resources/limits"));
-        let plain = |name: &str| {
-            let plain = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits."));
-            matches!(plain.unwrap_or(name), "cpu" | "memory")
-        };
-        for name in limited.iter().filter(|name| plain(name) && !given.contains_key(**name)) {
+        let is_required = |name: &str| matches!(plain(name), "cpu" | "memory") && !given.contains_key(name);
+        for name in limited.iter().filter(|name| is_required(name)) {
             missing.entry(name).or_default().insert(text(container, "/name"));
         }
     }
@@ -169,6 +163,7 @@ fn of_claim(claim: &Value) -> Usage {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
     use serde_json::json;
 
     use super::*;
@@ -209,6 +204,31 @@ mod tests {
             Some("must specify limits.memory for: a,b; requests.cpu for: b")
         );
         assert_eq!(missing_values(&BTreeSet::from(["pods"]), &pod), None);
+    }
+
+    #[rstest]
+    #[case("cpu", true)]
+    #[case("limits.memory", true)]
+    #[case("requests.hugepages-2Mi", true)]
+    #[case("limits.hugepages-2Mi", false)]
+    #[case("requests.example.com/gpu", true)]
+    #[case("limits.example.com/gpu", false)]
+    #[case("requests.storage", false)]
+    #[case("gold.storageclass.storage.k8s.io/requests.storage", false)]
+    fn some_names_of_a_quota_concern_pods(#[case] name: &str, #[case] expected: bool) {
+        assert_eq!(is_of_pods(name), expected);
+    }
+
+    #[rstest]
+    #[case(json!({}), true)]
+    #[case(json!({ "requests": {} }), true)]
+    #[case(json!({ "requests": { "cpu": "1" } }), false)]
+    fn resources_of_the_pod_replace_those_of_its_containers(#[case] resources: Value, #[case] is_missing: bool) {
+        let pod = json!({ "spec": { "resources": resources, "containers": [{ "name": "a" }] } });
+        assert_eq!(
+            missing_values(&BTreeSet::from(["requests.cpu"]), &pod).is_some(),
+            is_missing
+        );
     }
 
     #[test]

@@ -422,23 +422,8 @@ impl Site {
             "{what}: {method} {path} -> {} {}",
             answer.code, answer.body["reason"]
         ));
-        let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
-        // Upstream checks maps in any order.
-        let mut lines: Vec<String> = causes
-            .map(|cause| {
-                let message = cause["message"].as_str().unwrap_or_default();
-                // Values of structs are written in Go's notation.
-                let message = match message.rsplit_once("}: ") {
-                    Some((_, detail)) => format!("Invalid value: ...: {detail}"),
-                    None => message.lines().next().unwrap_or_default().to_owned(),
-                };
-                format!("  {} {}: {message}", cause["reason"], cause["field"])
-            })
-            .collect();
-        lines.sort();
-        lines.dedup();
-        for line in lines {
-            self.note(&line);
+        for cause in causes_of(&answer.body) {
+            self.note(&cause);
         }
     }
 
@@ -547,6 +532,25 @@ fn rbac_paths(place: &str) -> (String, String, &'static str) {
     }
     let within = format!("{GROUP}/namespaces/{place}");
     (format!("{within}/roles"), format!("{within}/rolebindings"), "Role")
+}
+
+/// The causes of an error, each once and in alphabetical order, because upstream checks maps in any order. Structs are
+/// left out of the messages, because their values are written in Go's notation.
+pub fn causes_of(body: &Value) -> Vec<String> {
+    let causes = body["details"]["causes"].as_array().into_iter().flatten();
+    let mut causes: Vec<String> = causes
+        .map(|cause| {
+            let message = cause["message"].as_str().unwrap_or_default();
+            let message = match message.rsplit_once("}: ") {
+                Some((_, detail)) => format!("Invalid value: ...: {detail}"),
+                None => message.lines().next().unwrap_or_default().to_owned(),
+            };
+            format!("  {} {}: {message}", cause["reason"], cause["field"])
+        })
+        .collect();
+    causes.sort();
+    causes.dedup();
+    causes
 }
 
 /// The path of widgets.

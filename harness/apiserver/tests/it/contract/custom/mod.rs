@@ -54,6 +54,14 @@ async fn checked(site: &Site, what: &str, method: &str, path: &str, body: Value)
     }
 }
 
+/// Updates the widget `a` to each of these specs in dry runs.
+async fn updates(site: &Site, specs: &[Value]) {
+    let path = format!("{WIDGETS}/a");
+    for spec in specs {
+        checked(site, &spec.to_string(), "PATCH", &path, json!({ "spec": spec })).await;
+    }
+}
+
 /// Creates widgets of these specs in dry runs.
 async fn specs(site: &Site, specs: &[Value]) {
     for spec in specs {

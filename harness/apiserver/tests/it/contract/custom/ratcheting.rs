@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::site::widgets;
-use super::{Site, WIDGETS, checked, contract, schema, version, widget};
+use super::{Site, WIDGETS, contract, schema, updates, version, widget};
 
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{group}";
 
@@ -30,19 +30,6 @@ async fn tightened(site: &Site, loose: Value, spec: Value, tight: Value) {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     panic!("the new schema does not apply");
-}
-
-async fn updates(site: &Site, specs: &[Value]) {
-    for spec in specs {
-        checked(
-            site,
-            &spec.to_string(),
-            "PATCH",
-            &format!("{WIDGETS}/a"),
-            json!({ "spec": spec }),
-        )
-        .await;
-    }
 }
 
 fn probe() -> Value {

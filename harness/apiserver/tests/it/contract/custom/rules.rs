@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Site, WIDGETS, checked, contract, schema, specs, version, widget, with};
+use super::{Site, WIDGETS, checked, contract, schema, specs, updates, version, widget, with};
 
 fn ruled(property: Value, rules: Value) -> Value {
     with(&property, json!({ "x-kubernetes-validations": rules }))
@@ -47,23 +47,15 @@ fn transition_rules_compare_with_the_old_value() {
         })))).await;
         let spec = json!({ "fixed": "a", "grows": 5, "items": [{ "k": "a", "n": 1 }, { "k": "b", "n": 2 }] });
         site.step("POST", WIDGETS, widget("a", spec)).await;
-        for spec in [
+        let specs = [
             json!({ "fixed": "b" }),
             json!({ "fixed": null }),
             json!({ "grows": 4 }),
             json!({ "grows": 6 }),
             json!({ "items": [{ "k": "b", "n": 1 }, { "k": "a", "n": 1 }] }),
             json!({ "items": [{ "k": "b", "n": 2 }, { "k": "c", "n": 0 }] }),
-        ] {
-            checked(
-                site,
-                &spec.to_string(),
-                "PATCH",
-                &format!("{WIDGETS}/a"),
-                json!({ "spec": spec }),
-            )
-            .await;
-        }
+        ];
+        updates(site, &specs).await;
     });
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::contract;
-use super::site::{Site, with};
+use super::site::{Site, causes_of, with};
 
 mod apps;
 mod batch;
@@ -57,22 +57,10 @@ async fn changed(site: &Site, what: &str, path: &str, patch: Value, pointer: &st
     refused(site, what, &answer.body);
 }
 
-/// The causes of an error in a fixed order, without values, which contain the object.
+/// Records an error and its causes.
 fn refused(site: &Site, what: &str, body: &Value) {
     site.note(&format!("{what}: {} {}", body["code"], body["reason"]));
-    let causes = body["details"]["causes"].as_array().into_iter().flatten();
-    let mut causes: Vec<String> = causes
-        .map(|cause| {
-            let message = cause["message"].as_str().unwrap_or_default();
-            let message = match message.rsplit_once("}: ") {
-                Some((_, detail)) => format!("Invalid value: ...: {detail}"),
-                None => message.lines().next().unwrap_or_default().to_owned(),
-            };
-            format!("  {} {}: {message}", cause["reason"], cause["field"])
-        })
-        .collect();
-    causes.sort();
-    causes.dedup();
+    let causes = causes_of(body);
     if causes.is_empty() {
         site.note(&format!("  {}", body["message"]));
     }
