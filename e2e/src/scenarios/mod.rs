@@ -66,6 +66,7 @@ mod unreachable_node;
 mod unreachable_volume;
 mod vm_deleted;
 mod vm_dies;
+mod vm_events;
 mod volumes_move;
 mod workers;
 mod zone_outage;
@@ -142,6 +143,7 @@ pub fn scenarios() -> Vec<Scenario> {
     suite("first-light", suite("machine", first_light.into()).collect())
         .chain(suite("machine", machine.into()))
         .chain(suite("machine", registration::scenarios().into()))
+        .chain(suite("machine", vm_events::scenarios().into()))
         .chain(suite("workloads", suite("machine", drains.into()).collect()))
         .chain(suite("workloads", workloads.into()))
         // After a crash during the creation no process knows of the VM, so this scenario has no crash points.

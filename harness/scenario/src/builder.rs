@@ -400,9 +400,14 @@ pub fn wait(time: impl Into<DurationExpression>) -> Step {
 
 /// An action on the VM of a machine.
 pub fn vm(machine: &str, action: VmAction) -> Step {
+    Step::Vm(VmStep::new(machine, action))
+}
+
+/// The cloud preempts the VM of a machine after a notice.
+pub fn preempt(machine: &str, notice: impl Into<DurationExpression>) -> Step {
     Step::Vm(VmStep {
-        machine: machine.to_owned(),
-        action,
+        notice: Some(notice.into()),
+        ..VmStep::new(machine, VmAction::Preempt)
     })
 }
 

@@ -149,10 +149,10 @@ async fn change_cloud(handles: &Handles, request: CloudRequest<'_>, subject: &st
         CloudRequest::Inject(fault) => cloud.inject(fault, timeouts).await,
         CloudRequest::Lift(rule) => cloud.lift(rule).await.map(drop),
         CloudRequest::SlowCreation(slow) => cloud.slow_creation(slow, timeouts).await,
-        CloudRequest::FailZone(fail) => cloud.fail_zone(fail).await,
+        CloudRequest::FailZone(fail) => cloud.fail_zone(fail, timeouts).await,
         CloudRequest::RestoreZone(zone) => cloud.restore_zone(zone).await,
         CloudRequest::CreateVm(step) => cloud.create_vm(namespace, &step.machine, step.tagged).await,
-        CloudRequest::Vm(action) => cloud.vm_action(subject, action).await,
+        CloudRequest::Vm(step) => cloud.vm_action(subject, step, timeouts).await,
         CloudRequest::Kubelet(action) => cloud.kubelet_action(subject, action).await,
     }
 }

@@ -67,10 +67,7 @@ impl TargetBindings {
                 machine: name,
                 action: *action,
             }),
-            UserAction::Vm(action) if has_vm => Step::Vm(VmStep {
-                machine: name,
-                action: *action,
-            }),
+            UserAction::Vm(action) if has_vm => Step::Vm(VmStep::new(&name, *action)),
             UserAction::Kubelet(_) | UserAction::Vm(_) => return None,
             UserAction::Annotate(annotations) => Step::Annotate(Annotate {
                 api_version: None,

@@ -11,7 +11,7 @@ use mcm_api::{Code, Machine, MachineClass};
 use mcm_driver::client::GrpcDriver;
 use mcm_driver::{Driver as _, DriverError, MachineRequest};
 use scenario::cloud::{Call, CloudEvent, Kubelet, Vm, VmState};
-use scenario::step::{CloudCall, FailZone, Fault, KubeletAction, SlowCreation, VmAction, ZoneFailure, resolve};
+use scenario::step::{CloudCall, FailZone, Fault, KubeletAction, SlowCreation, VmAction, VmStep, ZoneFailure, resolve};
 use scenario::{Timeouts, fixtures};
 use tonic::body::Body;
 use tower::ServiceExt;
@@ -278,16 +278,23 @@ impl CloudClient {
     ///
     /// # Errors
     /// When the cloud rejects the call.
-    pub async fn fail_zone(&self, fail: &FailZone) -> Result<(), CloudError> {
+    pub async fn fail_zone(&self, fail: &FailZone, timeouts: &Timeouts) -> Result<(), CloudError> {
         let failure = match fail.failure {
             ZoneFailure::Api => proto::ZoneFailure::Api,
             ZoneFailure::Compute => proto::ZoneFailure::Compute,
             ZoneFailure::Both => proto::ZoneFailure::Both,
+            ZoneFailure::BrownOut => proto::ZoneFailure::BrownOut,
         };
         let request = proto::FailZoneRequest {
             zone: fail.zone.clone(),
             failure: failure.into(),
-            ..proto::FailZoneRequest::default()
+            lasts_nanos: None,
+            error_percent: fail.error_percent,
+            latency: fail
+                .latency
+                .as_ref()
+                .map(|latency| latency.value(timeouts).to_string())
+                .unwrap_or_default(),
         };
         limited("fail_zone", self.0.clone().fail_zone(request)).await.map(drop)
     }
@@ -321,10 +328,10 @@ impl CloudClient {
     ///
     /// # Errors
     /// When no VM has that id, or the VM is in the wrong state.
-    pub async fn vm_action(&self, id: &str, action: VmAction) -> Result<(), CloudError> {
+    pub async fn vm_action(&self, id: &str, step: &VmStep, timeouts: &Timeouts) -> Result<(), CloudError> {
         let mut client = self.0.clone();
         let hold = proto::HoldRequest { pattern: id.to_owned() };
-        match action {
+        match step.action {
             VmAction::Kill => limited("kill_vm", client.kill_vm(by_id(id))).await.map(drop),
             VmAction::Stop => limited("stop_vm", client.stop_vm(by_id(id))).await.map(drop),
             VmAction::Start => limited("start_vm", client.start_vm(by_id(id))).await.map(drop),
@@ -333,6 +340,15 @@ impl CloudClient {
             VmAction::Hold => limited("hold", client.hold(hold)).await.map(drop),
             VmAction::Release => limited("release", client.release(hold)).await.map(drop),
             VmAction::Delete => limited("delete_vm", client.delete_vm(by_id(id))).await.map(drop),
+            VmAction::Panic => limited("panic_vm", client.panic_vm(by_id(id))).await.map(drop),
+            VmAction::Preempt => {
+                let notice = step.notice().value(timeouts).as_nanos();
+                let request = proto::PreemptVmRequest {
+                    vm: Some(by_id(id)),
+                    notice_nanos: u64::try_from(notice).unwrap_or(u64::MAX),
+                };
+                limited("preempt_vm", client.preempt_vm(request)).await.map(drop)
+            }
         }
     }
 

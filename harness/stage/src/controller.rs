@@ -54,7 +54,7 @@ impl ControllerProcesses {
 
     /// Pauses the leader.
     pub(super) async fn pause(
-        &self,
+        &mut self,
         process: Process,
         time: Duration,
         client: &kube::Client,
@@ -63,6 +63,7 @@ impl ControllerProcesses {
     ) -> Result<(), StageError> {
         match (self, process) {
             (Self::Gated(gated), Process::Mcm) => Ok(gated.mcm.pause_leader(time, client, namespace, clock).await?),
+            (Self::Direct(mcm), Process::Mcm) => mcm.pause_leader(time, client, namespace).await,
             (_, process) => Err(StageError::NoPause(process)),
         }
     }

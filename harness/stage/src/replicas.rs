@@ -2,6 +2,7 @@
 //! register with them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use clock::Clock;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -111,14 +112,10 @@ impl Replicas {
                 self.start().await?;
             }
             ProcessAction::KillLeader => {
-                let holder = leader(client, namespace, &self.clock).await?;
-                let names = self.slots.iter().map(|slot| slot.name.as_str());
-                let slot = holder_among(&holder, names).and_then(|index| self.slots.get_mut(index));
-                let Some(running) = slot.and_then(|slot| slot.running.take()) else {
-                    let namespace = namespace.to_owned();
-                    return Err(LeaderError::NoProcess { namespace, holder }.into());
-                };
-                running.kill().await;
+                let running = self.leader(client, namespace).await?.running.take();
+                if let Some(running) = running {
+                    running.kill().await;
+                }
             }
             ProcessAction::RollingRestart => {
                 for slot in &mut self.slots {
@@ -130,6 +127,42 @@ impl Replicas {
             }
         }
         Ok(())
+    }
+
+    /// Pauses the leader with SIGSTOP, and continues it with SIGCONT after that time.
+    pub(super) async fn pause_leader(
+        &mut self,
+        time: Duration,
+        client: &kube::Client,
+        namespace: &str,
+    ) -> Result<(), StageError> {
+        let clock = self.clock.clone();
+        let group = self
+            .leader(client, namespace)
+            .await?
+            .running
+            .as_ref()
+            .map(Running::group);
+        if let Some(group) = group {
+            group.set_stopped(true);
+            tokio::spawn(async move {
+                clock.sleep(time).await;
+                group.set_stopped(false);
+            });
+        }
+        Ok(())
+    }
+
+    /// The running replica that holds the Lease.
+    async fn leader(&mut self, client: &kube::Client, namespace: &str) -> Result<&mut Slot, StageError> {
+        let holder = leader(client, namespace, &self.clock).await?;
+        let running = |slot: &&mut Slot| slot.running.is_some();
+        let names = self.slots.iter().map(|slot| slot.name.as_str());
+        let slot = holder_among(&holder, names).and_then(|index| self.slots.get_mut(index));
+        slot.filter(running).ok_or_else(|| {
+            let namespace = namespace.to_owned();
+            LeaderError::NoProcess { namespace, holder }.into()
+        })
     }
 
     /// Kills the replicas.

@@ -27,8 +27,10 @@ pub(super) enum FaultKind {
     },
     /// A failure of a zone.
     Zone,
-    /// An action on a process.
-    Process(&'static str),
+    /// The restart of a process.
+    Restart(&'static str),
+    /// The pause of a process, which ends by itself.
+    Pause(&'static str),
     /// A rule of the API server.
     Api,
     /// A rule of the cloud.
@@ -60,12 +62,12 @@ fn fault(name: &'static str, group: &'static str, title: &'static str, kind: Fau
     let needs = match kind {
         FaultKind::Vm { .. } | FaultKind::Kubelet { .. } => Needs::Machines,
         FaultKind::Zone => Needs::Zones,
-        FaultKind::Process(_) | FaultKind::Api | FaultKind::Cloud => Needs::Nothing,
+        FaultKind::Restart(_) | FaultKind::Pause(_) | FaultKind::Api | FaultKind::Cloud => Needs::Nothing,
     };
     let lasts = match kind {
         FaultKind::Vm { undo } | FaultKind::Kubelet { undo, .. } => undo.is_some(),
-        FaultKind::Process(_) => false,
-        FaultKind::Zone | FaultKind::Api | FaultKind::Cloud => true,
+        FaultKind::Restart(_) => false,
+        FaultKind::Pause(_) | FaultKind::Zone | FaultKind::Api | FaultKind::Cloud => true,
     };
     Fault {
         name,
@@ -108,6 +110,8 @@ fn machines() -> Vec<Fault> {
         vm("vm.hold", "Hold in its state", Some("release")),
         vm("vm.release", "Release", None),
         vm("vm.delete", "Delete in the cloud", None),
+        vm("vm.preempt", "Preempt after a notice of two minutes", None),
+        vm("vm.panic", "Panic its kernel", Some("reboot")),
         kubelet("kubelet.stop", "Stop", Some("start"), "stopped"),
         kubelet("kubelet.start", "Start", None, ""),
         kubelet(
@@ -122,6 +126,7 @@ fn machines() -> Vec<Fault> {
         fault("zone.api", ZONE, "Calls fail", FaultKind::Zone),
         fault("zone.compute", ZONE, "VMs stop", FaultKind::Zone),
         fault("zone.both", ZONE, "Calls fail and VMs stop", FaultKind::Zone),
+        fault("zone.brownOut", ZONE, "Calls fail or are slow", FaultKind::Zone),
     ]
 }
 
@@ -132,13 +137,14 @@ fn processes() -> Vec<Fault> {
             "process.restart",
             GROUP,
             "Kill and start mcm",
-            FaultKind::Process("mcm"),
+            FaultKind::Restart("mcm"),
         ),
+        fault("process.pause", GROUP, "Pause mcm", FaultKind::Pause("mcm")),
         fault(
             "cloud.restart",
             GROUP,
             "Kill and start fakecloud",
-            FaultKind::Process("fakecloud"),
+            FaultKind::Restart("fakecloud"),
         ),
     ]
 }
@@ -182,6 +188,21 @@ fn api() -> Vec<Fault> {
         ),
         api("api.timeout", "Timeouts (504)", json!({ "fail": { "code": 504 } })),
         api(
+            "api.unauthorized",
+            "The token has expired (401)",
+            json!({ "fail": { "code": 401 } }),
+        ),
+        api(
+            "api.forbidden",
+            "Permission is withdrawn (403)",
+            json!({ "fail": { "code": 403 } }),
+        ),
+        api(
+            "api.failedAfterCommit",
+            "Writes succeed and report a timeout",
+            json!({ "fail": { "code": 504, "at": "afterCommit" } }),
+        ),
+        api(
             "api.slow",
             "Requests take 2 s longer",
             json!({ "delay": { "by": "2s" } }),
@@ -190,6 +211,16 @@ fn api() -> Vec<Fault> {
             "api.lostResponses",
             "Responses are lost",
             json!({ "drop": { "at": "afterCommit" } }),
+        ),
+        api(
+            "api.staleReads",
+            "Reads from caches are 30 s old",
+            json!({ "staleGet": { "by": { "duration": "30s" } } }),
+        ),
+        api(
+            "api.staleLists",
+            "Lists from caches are 30 s old",
+            json!({ "staleList": { "by": { "duration": "30s" } } }),
         ),
         api(
             "api.lagWatch",
@@ -240,6 +271,11 @@ fn cloud() -> Vec<Fault> {
             "The credentials have expired",
             "credentialsExpired",
         ),
+        named(
+            "cloud.credentialsWrong",
+            "The credentials are wrong",
+            "credentialsWrong",
+        ),
         named("cloud.denied", "Permission is denied", "denied"),
         named("cloud.outage", "The cloud's API is down", "outage"),
         // The code comes from the request.
@@ -270,10 +306,58 @@ fn cloud() -> Vec<Fault> {
             json!({ "effectDelay": "30s" }),
         ),
         of_call(
+            "cloud.failedAfterCreation",
+            "Creations succeed and report an error",
+            "createMachine",
+            json!({ "code": "Internal", "at": "afterCommit" }),
+        ),
+        of_call(
+            "cloud.stuckCreation",
+            "Creations do not end",
+            "createMachine",
+            json!({ "stuck": true }),
+        ),
+        of_call(
+            "cloud.partialCreation",
+            "Creations end with a disk and no VM",
+            "createMachine",
+            json!({ "partial": "disks", "error": "capacity" }),
+        ),
+        of_call(
             "cloud.stuckDeletion",
             "Deletions do not end",
             "deleteMachine",
             json!({ "stuck": true }),
+        ),
+        of_call(
+            "cloud.partialDeletion",
+            "Deletions leave disks behind",
+            "deleteMachine",
+            json!({ "partial": "vm", "code": "Internal" }),
+        ),
+        of_call(
+            "cloud.staleStatus",
+            "States of VMs are 30 s old",
+            "getMachineStatus",
+            json!({ "stale": { "by": "30s" } }),
+        ),
+        of_call(
+            "cloud.staleList",
+            "Lists of VMs are 30 s old",
+            "listMachines",
+            json!({ "stale": { "by": "30s" } }),
+        ),
+        of_call(
+            "cloud.lostVolume",
+            "Volumes cannot be attached",
+            "attachVolume",
+            json!({ "code": "Internal" }),
+        ),
+        of_call(
+            "cloud.lateVolume",
+            "Volumes are attached 30 s later",
+            "attachVolume",
+            json!({ "effectDelay": "30s" }),
         ),
     ]
 }

@@ -335,7 +335,14 @@ fn on_the_world(
     let mut plan = FaultPlan::new(format!("{}: {}", fault.group, fault.title), 1);
     let name = format!("session-{number}");
     match fault.kind {
-        FaultKind::Process(process) => {
+        FaultKind::Pause(process) => {
+            let lasts = lasts.ok_or(FaultError::Time("write for how long: 1 to 86400"))?;
+            plan.begin.push(FaultStep::same(step(
+                json!({ "pause": { "process": process, "time": format!("{}s", lasts.as_secs()) } }),
+            )?));
+            plan.hits.push(process.to_owned());
+        }
+        FaultKind::Restart(process) => {
             plan.begin.push(FaultStep::same(step(
                 json!({ "process": { "name": process, "do": "restart" } }),
             )?));

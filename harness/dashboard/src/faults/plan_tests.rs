@@ -40,13 +40,13 @@ fn valid(fault: &Fault) -> FaultRequest {
 }
 
 #[test]
-fn each_fault_has_steps_a_preview_a_command_unless_it_restarts_a_process_and_an_end_if_it_lasts() {
+fn each_fault_has_steps_and_a_preview_and_unless_it_is_of_a_process_a_command_and_an_end_if_it_lasts() {
     for fault in all() {
         let plan = decide(&valid(&fault), &fleet(), 1).unwrap_or_else(|error| panic!("{}: {error}", fault.name));
         assert!(!plan.begin.is_empty() && !plan.hits.is_empty(), "{plan:?}");
-        let restarts = matches!(fault.kind, FaultKind::Process(_));
-        assert_eq!(plan.commands.is_empty(), restarts, "{plan:?}");
-        assert_eq!(!plan.end.is_empty(), fault.lasts, "{plan:?}");
+        let is_of_process = matches!(fault.kind, FaultKind::Restart(_) | FaultKind::Pause(_));
+        assert_eq!(plan.commands.is_empty(), is_of_process, "{plan:?}");
+        assert_eq!(!plan.end.is_empty(), fault.lasts && !is_of_process, "{plan:?}");
         assert!(plan.preview().plan.starts_with("- {"), "{:?}", plan.preview());
     }
 }
@@ -116,6 +116,7 @@ fn a_time_ends_a_fault_in_the_steps_and_in_the_command() {
 #[case::foreign_target(request("api.slow", &["m-1"], None), "targets: api.slow acts on no machine")]
 #[case::too_short(request("vm.kill", &["m-1"], Some(0)), "seconds: write 1 to 86400")]
 #[case::too_long(request("vm.kill", &["m-1"], Some(86_401)), "seconds: write 1 to 86400")]
+#[case::no_time(request("process.pause", &[], None), "seconds: write for how long: 1 to 86400")]
 #[case::a_moment(request("vm.reboot", &["m-1"], Some(5)), "seconds: this fault is a moment")]
 #[case::foreign_code(FaultRequest { code: Some("Internal".to_owned()), ..request("api.slow", &[], None) }, "code: only")]
 #[case::no_code(FaultRequest { code: None, ..request("cloud.code", &[], None) }, "code: write a machine code")]

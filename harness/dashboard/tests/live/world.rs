@@ -43,8 +43,11 @@ impl Cloud {
 impl Executor for Cloud {
     fn perform(&self, step: Step, vm: Option<String>) -> BoxFuture<'static, Result<(), PerformError>> {
         let done = match step.request() {
-            Request::Cloud(CloudRequest::Vm(VmAction::Kill | VmAction::Stop)) => Some(VmState::Stopped),
-            Request::Cloud(CloudRequest::Vm(VmAction::Start)) => Some(VmState::Running),
+            Request::Cloud(CloudRequest::Vm(step)) => match step.action {
+                VmAction::Kill | VmAction::Stop => Some(VmState::Stopped),
+                VmAction::Start => Some(VmState::Running),
+                _ => None,
+            },
             _ => None,
         };
         let refused = matches!(step.request(), Request::Process(_));

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::duration::DurationExpression;
 use crate::expect::{Condition, EventCount, FaultHits};
 use crate::keeper::Keeper;
+use crate::latency::Latency;
 use crate::step::{
     ApiFault, Autoscaler, Client, CreateVm, FailZone, Flap, Keep, LiftApiFault, Patch, Pause, Process, QuietEnd,
     RestoreZone, SlowCreation, Step, Strip, ZoneFailure,
@@ -78,6 +79,18 @@ pub fn fail_zone(zone: &str, failure: ZoneFailure) -> Step {
     Step::FailZone(FailZone {
         zone: zone.to_owned(),
         failure,
+        error_percent: None,
+        latency: None,
+    })
+}
+
+/// Half of the calls for a zone of the cloud fail, and replies to the others take that long.
+pub fn brown_out(zone: &str, latency: impl Into<Latency>) -> Step {
+    Step::FailZone(FailZone {
+        zone: zone.to_owned(),
+        failure: ZoneFailure::BrownOut,
+        error_percent: None,
+        latency: Some(latency.into()),
     })
 }
 

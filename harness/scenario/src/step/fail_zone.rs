@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets, verb};
 use crate::Problem;
 use crate::kinds::Kinds;
+use crate::latency::Latency;
 use crate::names::{NameOf, Reference};
 
 /// A zone of the cloud fails until it is restored.
@@ -16,6 +17,12 @@ pub struct FailZone {
     pub zone: String,
     /// What fails.
     pub failure: ZoneFailure,
+    /// Of `brownOut`: how many of 100 calls fail; default: 50.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_percent: Option<u32>,
+    /// Of `brownOut`: how long the replies to the other calls take; default: 1s-10s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
 }
 
 /// The failure of a zone.
@@ -28,6 +35,8 @@ pub enum ZoneFailure {
     Compute,
     /// Both.
     Both,
+    /// Some calls for its VMs fail, the others are slow; the VMs run.
+    BrownOut,
 }
 
 /// The rule name of a failed zone.
@@ -48,6 +57,25 @@ impl StepDefinition for FailZone {
         Targets::fault(&format!("zone {}", self.zone))
     }
 
+    fn validate(&self) -> Result<(), Problem> {
+        let is_given = [
+            ("errorPercent", self.error_percent.is_some()),
+            ("latency", self.latency.is_some()),
+        ];
+        let given = is_given.into_iter().find(|(_, is_given)| *is_given);
+        if let (Some((field, _)), true) = (given, self.failure != ZoneFailure::BrownOut) {
+            let message = "only `failure: brownOut` has it: leave it out".to_owned();
+            return Err((format!("failZone.{field}"), message));
+        }
+        match self.error_percent {
+            Some(percent) if !(1..=100).contains(&percent) => {
+                let message = format!("is {percent}: write 1 to 100");
+                Err(("failZone.errorPercent".to_owned(), message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::name("failZone.zone", NameOf::Zone, &self.zone)])
     }
@@ -56,7 +84,9 @@ impl StepDefinition for FailZone {
         match self.failure {
             // Controllers continue to work while VMs are stopped.
             ZoneFailure::Compute => None,
-            ZoneFailure::Api | ZoneFailure::Both => Some(DisturbanceChange::begins(&rule_of_zone(&self.zone), None)),
+            ZoneFailure::Api | ZoneFailure::Both | ZoneFailure::BrownOut => {
+                Some(DisturbanceChange::begins(&rule_of_zone(&self.zone), None))
+            }
         }
     }
 }

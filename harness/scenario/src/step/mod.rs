@@ -162,7 +162,7 @@ pub enum CloudRequest<'a> {
     /// Create a VM without a Machine.
     CreateVm(&'a CreateVm),
     /// Act on the subject VM.
-    Vm(VmAction),
+    Vm(&'a VmStep),
     /// Act on the kubelet of the subject VM.
     Kubelet(KubeletAction),
 }

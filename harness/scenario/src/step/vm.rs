@@ -1,10 +1,13 @@
 //! Acts on the VM of a machine.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 use crate::Problem;
+use crate::duration::DurationExpression;
 use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
@@ -17,7 +20,13 @@ pub struct VmStep {
     /// The action.
     #[serde(rename = "do")]
     pub action: VmAction,
+    /// Of `preempt`: the time between the condition of the Node and the stop; default: two minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<DurationExpression>,
 }
+
+/// The notice that clouds usually give before they preempt a VM.
+const USUAL_NOTICE: Duration = Duration::from_mins(2);
 
 /// An action on a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +48,26 @@ pub enum VmAction {
     Release,
     /// It is deleted by another cloud user.
     Delete,
+    /// The cloud preempts it: its Node has the condition `TerminationScheduled`, and it stops after the notice.
+    Preempt,
+    /// Its kernel panics: the cloud shows it as running, but nothing on it runs until the next boot.
+    Panic,
+}
+
+impl VmStep {
+    /// A step without a notice of its own.
+    pub fn new(machine: &str, action: VmAction) -> Self {
+        Self {
+            machine: machine.to_owned(),
+            action,
+            notice: None,
+        }
+    }
+
+    /// The time between the condition of the Node and the stop, of `preempt`.
+    pub fn notice(&self) -> DurationExpression {
+        self.notice.clone().unwrap_or_else(|| USUAL_NOTICE.into())
+    }
 }
 
 impl StepDefinition for VmStep {
@@ -47,7 +76,7 @@ impl StepDefinition for VmStep {
     }
 
     fn request(&self) -> Request<'_> {
-        Request::Cloud(CloudRequest::Vm(self.action))
+        Request::Cloud(CloudRequest::Vm(self))
     }
 
     fn targets(&self) -> Targets {
@@ -58,5 +87,20 @@ impl StepDefinition for VmStep {
 
     fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::name("vm.machine", NameOf::Vm, &self.machine)])
+    }
+
+    fn validate(&self) -> Result<(), Problem> {
+        match (&self.notice, self.action) {
+            (None, _) | (_, VmAction::Preempt) => Ok(()),
+            (Some(_), _) => {
+                let message = "only `do: preempt` has a notice: leave it out".to_owned();
+                Err(("vm.notice".to_owned(), message))
+            }
+        }
+    }
+
+    fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        let notice = self.notice.iter();
+        notice.map(|notice| ("vm.notice".to_owned(), notice)).collect()
     }
 }

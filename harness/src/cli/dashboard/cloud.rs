@@ -80,8 +80,9 @@ mod tests {
 
     use clock::Seed;
     use fakecloud::{Config, Fakecloud};
+    use scenario::Timeouts;
     use scenario::cloud::VmState;
-    use scenario::step::VmAction;
+    use scenario::step::{VmAction, VmStep};
 
     use super::*;
 
@@ -98,7 +99,8 @@ mod tests {
         };
         let [vm] = vms.as_slice() else { panic!("{vms:?}") };
         assert_eq!((vm.machine.as_str(), vm.state), ("m-1", VmState::Running));
-        client.vm_action(&vm.id, VmAction::Kill).await.unwrap();
+        let kill = VmStep::new("m-1", VmAction::Kill);
+        client.vm_action(&vm.id, &kill, &Timeouts::production()).await.unwrap();
         loop {
             match changes.next().await.unwrap() {
                 CloudChange::Event(CloudEvent::Vm(vm)) if vm.state == VmState::Stopped => break,

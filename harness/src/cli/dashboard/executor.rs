@@ -1,5 +1,7 @@
 //! Performs the steps of faults with the clients of the world.
 
+use std::time::Duration;
+
 use apiserver::faults::Faults;
 use dashboard::{Executor, PerformError};
 use futures::FutureExt;
@@ -14,9 +16,18 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Debug)]
 pub(in crate::cli) struct ProcessRequest {
     pub(in crate::cli) process: Process,
-    pub(in crate::cli) action: ProcessAction,
+    pub(in crate::cli) change: ProcessChange,
     /// Receives the result.
     pub(in crate::cli) done: oneshot::Sender<Result<(), StageError>>,
+}
+
+/// What happens to a process.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli) enum ProcessChange {
+    /// It ends or starts.
+    Action(ProcessAction),
+    /// It is paused for that long.
+    Pause(Duration),
 }
 
 /// The clients of the world.
@@ -58,7 +69,14 @@ impl WorldExecutor {
                 faults.remove(rule);
                 Ok(())
             }
-            Request::Process(request) => self.change_process(request.name, request.action).await,
+            Request::Process(request) => {
+                let change = ProcessChange::Action(request.action);
+                self.change_process(request.name, change).await
+            }
+            Request::Pause(pause) => {
+                let change = ProcessChange::Pause(pause.time.value(&self.timeouts));
+                self.change_process(pause.process, change).await
+            }
             _ => Err(unsupported(step, "the dashboard has no such fault")),
         }
     }
@@ -67,9 +85,9 @@ impl WorldExecutor {
         let done: Result<(), CloudError> = match request {
             CloudRequest::Inject(fault) => self.cloud.inject(fault, &self.timeouts).await,
             CloudRequest::Lift(rule) => self.cloud.lift(rule).await.map(drop),
-            CloudRequest::FailZone(fail) => self.cloud.fail_zone(fail).await,
+            CloudRequest::FailZone(fail) => self.cloud.fail_zone(fail, &self.timeouts).await,
             CloudRequest::RestoreZone(zone) => self.cloud.restore_zone(zone).await,
-            CloudRequest::Vm(action) => self.cloud.vm_action(vm, action).await,
+            CloudRequest::Vm(step) => self.cloud.vm_action(vm, step, &self.timeouts).await,
             CloudRequest::Kubelet(action) => self.cloud.kubelet_action(vm, action).await,
             CloudRequest::SlowCreation(_) | CloudRequest::CreateVm(_) => {
                 return Err(unsupported(step, "the dashboard has no such fault"));
@@ -78,10 +96,10 @@ impl WorldExecutor {
         done.map_err(|error| PerformError::Refused(error.to_string()))
     }
 
-    async fn change_process(&self, process: Process, action: ProcessAction) -> Result<(), PerformError> {
+    async fn change_process(&self, process: Process, change: ProcessChange) -> Result<(), PerformError> {
         let ended = || PerformError::Refused("the world ends".to_owned());
         let (done, result) = oneshot::channel();
-        let request = ProcessRequest { process, action, done };
+        let request = ProcessRequest { process, change, done };
         self.processes.send(request).await.map_err(|_| ended())?;
         let result = result.await.map_err(|_| ended())?;
         result.map_err(|error| PerformError::Refused(error.to_string()))

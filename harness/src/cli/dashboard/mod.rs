@@ -18,14 +18,14 @@ use stage::restarts::Restarts;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub(super) use self::executor::ProcessRequest;
 use self::executor::WorldExecutor;
+pub(super) use self::executor::{ProcessChange, ProcessRequest};
 use self::follow::Watched;
 use super::Stop;
 use super::output::say;
 
 /// The fault that needs a controller.
-const OF_CONTROLLER: &str = "process.restart";
+const OF_CONTROLLER: &str = "process.";
 /// Faults that only the embedded API server has.
 const OF_EMBEDDED: &str = "api.";
 
@@ -145,11 +145,22 @@ pub(super) async fn next_process(running: &mut Option<Running>) -> ProcessReques
 
 /// Performs a step on a process, and returns the result to the dashboard.
 pub(super) async fn perform(stage: &mut ProcessStage, restarts: &mut Restarts, request: ProcessRequest) {
-    let done = stage.process(request.process, request.action).await;
-    // The dashboard only restarts processes: now it runs, or it may have been killed without being started.
-    if let Some(line) = restarts.restarted(request.process, &done, stage.clock().now()) {
-        say!("{line}");
-    }
+    let ProcessRequest {
+        process,
+        change,
+        done: reply,
+    } = request;
+    let done = match change {
+        ProcessChange::Pause(time) => stage.pause(process, time).await,
+        ProcessChange::Action(action) => {
+            let done = stage.process(process, action).await;
+            // The dashboard only restarts processes: now it runs, or it may have been killed without being started.
+            if let Some(line) = restarts.restarted(process, &done, stage.clock().now()) {
+                say!("{line}");
+            }
+            done
+        }
+    };
     // The page may be gone.
-    let _ = request.done.send(done);
+    let _ = reply.send(done);
 }

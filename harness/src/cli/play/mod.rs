@@ -141,20 +141,18 @@ async fn play(job: Job, plan: String, port: u16) -> Ended {
     };
     let trace = Arc::clone(&played);
     let run = tokio::task::spawn_blocking(move || runner::run_followed(&job, &engine, || trace.trace()));
-    tokio::select! {
+    let ran = tokio::select! {
         biased;
         _ = interrupted() => return Ok(Outcome::Passed),
-        ran = run => {
-            let ran = ran.map_err(|error| Stop::Usage(format!("the simulation failed: {error}")))?;
-            finished(ran, &player, &played)?;
-        }
-    }
+        ran = run => ran.map_err(|error| Stop::Usage(format!("the simulation failed: {error}")))?,
+    };
+    let outcome = finished(ran, &player, &played)?;
     interrupted().await;
-    Ok(Outcome::Passed)
+    Ok(outcome)
 }
 
-/// Shows the complete record of a run that has ended.
-fn finished(ran: FollowedRun, player: &Player, played: &Played) -> Result<(), Stop> {
+/// Shows the complete record of a run that has ended. Returns whether it passed.
+fn finished(ran: FollowedRun, player: &Player, played: &Played) -> Result<Outcome, Stop> {
     let FollowedRun { result, record } = ran;
     let record = record?;
     let end = RunEnd {
@@ -162,11 +160,12 @@ fn finished(ran: FollowedRun, player: &Player, played: &Played) -> Result<(), St
         sentence: record.meta.verdict.sentence.clone(),
     };
     let at = Played::end_of(&record);
+    let outcome = if end.passed { Outcome::Passed } else { Outcome::Failed };
     say!("{}", end.sentence);
     if let Some(folder) = &result.report {
         say!("Its report is in {}", folder.display());
     }
     played.complete(record);
     player.finish(at, end);
-    Ok(())
+    Ok(outcome)
 }

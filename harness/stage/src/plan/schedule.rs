@@ -11,6 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use scenario::Timeouts;
 use scenario::cloud::{Vm, VmState};
 use scenario::plan::Disturbance;
+use scenario::step::VmStep;
 
 use crate::cloud::{CloudClient, CloudError};
 
@@ -174,7 +175,8 @@ async fn begin(disturbance: &Disturbance, handles: &Handles) -> Result<String, S
         }
         Disturbance::Vm(fault) => {
             let vm = vm_of(handles, &fault.machine).await?;
-            handles.cloud.vm_action(&vm.id, fault.action).await?;
+            let step = VmStep::new(&fault.machine, fault.action);
+            handles.cloud.vm_action(&vm.id, &step, &handles.timeouts).await?;
         }
         Disturbance::Kubelet(fault) => {
             let vm = vm_of(handles, &fault.machine).await?;
