@@ -164,7 +164,7 @@ fn a_failed_seed_of_a_campaign_has_a_page_and_is_played_from_its_plan() {
     std::fs::write(folder.path().join("session.yaml"), saved).unwrap();
     let replayed = drydock(folder.path(), &["run", "--plan", "session.yaml"]);
     assert_eq!(replayed.status.code(), Some(1), "{}", printed(&replayed));
-    playing.process.end();
+    assert_eq!(playing.process.exit_status(), Some(1));
 }
 
 #[rstest]

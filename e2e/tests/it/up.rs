@@ -73,9 +73,14 @@ impl Up {
     }
 
     /// Ends it by Ctrl-C.
-    pub fn end(mut self) {
+    pub fn end(self) {
+        assert_eq!(self.exit_status(), Some(0));
+    }
+
+    /// Ends it by Ctrl-C. Returns its exit status.
+    pub fn exit_status(mut self) -> Option<i32> {
         send(Signal::SIGINT, &self.child);
-        assert!(self.child.wait().unwrap().success());
+        self.child.wait().unwrap().code()
     }
 }
 
