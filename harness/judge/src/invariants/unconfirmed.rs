@@ -1,15 +1,16 @@
 //! Pods that left the API while their containers may run on: their VM runs, and no kubelet confirmed their end.
 //!
-//! Who removed such a pod is found by exclusion, because a real API server does not report requests. A kubelet reports
-//! terminated containers first; the controllers of Kubernetes delete with a grace period, which only a kubelet ends,
+//! Who removed such a pod is found by exclusion, because a real API server does not report requests. A real kubelet
+//! reports terminated containers first; one of fakecloud that is back removes the pod at once, and its Node is Ready a
+//! moment later; the controllers of Kubernetes delete with a grace period, which only a kubelet ends,
 //! unless the Node is missing or has the taint `out-of-service`; the scenario records what it deletes itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use mcm_api::keys;
-use scenario::cloud::VmState;
-use scenario::observation::Observation;
+use scenario::cloud::{CloudEvent, Kubelet, VmState};
+use scenario::observation::{Observation, Seen};
 use serde_json::Value;
 
 use super::judging_rules::JudgingRules;
@@ -50,6 +51,8 @@ impl std::fmt::Display for Unconfirmed {
 #[derive(Debug, Default)]
 pub(super) struct UnconfirmedPods {
     running: BTreeMap<String, String>,
+    /// The machines whose kubelets are back while their Nodes are not Ready yet.
+    back: BTreeSet<String>,
     pods: Vec<Unconfirmed>,
 }
 
@@ -69,16 +72,31 @@ impl UnconfirmedPods {
                 self.pods.retain(|pod| pod.vm != vm.id);
             }
         }
-        if let Some(node) = event.applied("Node").filter(|_| !self.pods.is_empty())
-            && is_ready(node)
-        {
+        if let Seen::Cloud(CloudEvent::Kubelet(kubelet)) = event {
+            self.follow_kubelet(kubelet);
+        }
+        if let Some(node) = event.applied("Node").filter(|node| is_ready(node)) {
             self.pods.retain(|pod| pod.node != name(node));
+            self.back.remove(label(node, keys::MACHINE_NAME_LABEL));
         }
         if let Some(pod) = event.deleted("Pod").filter(|pod| !rules.is_by_user("Pod", name(pod)))
             && let Some(vm) = self.running.get(text(pod, "/spec/nodeName"))
-            && let Some(unconfirmed) = unconfirmed(world, pod, vm, observation.at)
+            && let Some((unconfirmed, machine)) = unconfirmed(world, pod, vm, observation.at)
+            && !self.back.contains(machine)
         {
             self.pods.push(unconfirmed);
+        }
+    }
+
+    fn follow_kubelet(&mut self, kubelet: &Kubelet) {
+        match kubelet.what.as_str() {
+            "Resumed" | "Started" => {
+                self.back.insert(kubelet.machine.clone());
+            }
+            "Partitioned" | "Frozen" | "Ended" => {
+                self.back.remove(&kubelet.machine);
+            }
+            _ => {}
         }
     }
 
@@ -93,8 +111,8 @@ impl UnconfirmedPods {
     }
 }
 
-/// The removed pod, if nothing confirms its end and Kubernetes did not remove it.
-fn unconfirmed(world: &WorldState, pod: &Value, vm: &str, at: Timestamp) -> Option<Unconfirmed> {
+/// The removed pod and the machine of its Node, if nothing in the API confirms its end and Kubernetes did not remove it.
+fn unconfirmed<'a>(world: &'a WorldState, pod: &Value, vm: &str, at: Timestamp) -> Option<(Unconfirmed, &'a str)> {
     let stateful = owner(pod, "StatefulSet").is_some();
     let claims = claims(pod);
     if !stateful && claims.is_empty() || !runs(pod) {
@@ -106,14 +124,17 @@ fn unconfirmed(world: &WorldState, pod: &Value, vm: &str, at: Timestamp) -> Opti
     let machine = world.object("Machine", label(node, keys::MACHINE_NAME_LABEL))?;
     let forced = is_forced(machine) || label(machine, keys::FORCE_DRAIN_LABEL) == "True";
     // A kubelet that answers ends the containers at once.
-    (!out_of_service && !forced && !is_ready(node)).then(|| Unconfirmed {
-        pod: key(pod),
-        uid: uid(pod).to_owned(),
-        stateful,
-        claims,
-        node: name(node).to_owned(),
-        since: at,
-        vm: vm.to_owned(),
+    (!out_of_service && !forced && !is_ready(node)).then(|| {
+        let unconfirmed = Unconfirmed {
+            pod: key(pod),
+            uid: uid(pod).to_owned(),
+            stateful,
+            claims,
+            node: name(node).to_owned(),
+            since: at,
+            vm: vm.to_owned(),
+        };
+        (unconfirmed, name(machine))
     })
 }
 

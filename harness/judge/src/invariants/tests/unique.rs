@@ -45,6 +45,15 @@ fn on_other_vm(state: VmState) -> Seen {
     }))
 }
 
+/// An event of the kubelet of the first VM.
+fn kubelet(what: &str) -> Seen {
+    Seen::Cloud(CloudEvent::Kubelet(Kubelet {
+        machine: "m".to_owned(),
+        what: what.to_owned(),
+        message: String::new(),
+    }))
+}
+
 fn silent() -> Value {
     json!({ "status": { "conditions": [{ "type": "Ready", "status": "Unknown", "lastTransitionTime": "1969-12-31T23:00:00Z" }] } })
 }
@@ -78,6 +87,10 @@ enum End {
     VmStopsAfter,
     /// Its Node answers again before the successor runs.
     NodeAnswers,
+    /// Its kubelet is back before it leaves the API, and its Node is Ready later.
+    KubeletIsBack,
+    /// Its kubelet was back and is cut off again before it leaves the API.
+    KubeletIsCutOffAgain,
     /// A user removes it.
     ByUser,
     /// A user declares its Node to be out of service.
@@ -101,6 +114,8 @@ fn ended(end: End) -> Story {
         End::VmStopsBefore => removed(story.vm("a", VmState::Stopped)),
         End::VmStopsAfter => removed(story).vm("a", VmState::Stopped),
         End::NodeAnswers => removed(story).apply("Node", node(ready)),
+        End::KubeletIsBack => removed(story.observe(kubelet("Resumed"))),
+        End::KubeletIsCutOffAgain => removed(story.observe(kubelet("Resumed")).observe(kubelet("Partitioned"))),
         End::ByUser => removed(story.touched("Pod", "db-0")),
         End::OutOfService => removed(story.apply("Node", with(node(silent()), taint))),
         End::Forced => removed(story.apply("Machine", with(machine("Running"), forced))),
@@ -114,6 +129,8 @@ fn ended(end: End) -> Story {
 #[case::its_vm_stopped_before(End::VmStopsBefore, None)]
 #[case::its_vm_stopped_after(End::VmStopsAfter, None)]
 #[case::its_node_answers(End::NodeAnswers, None)]
+#[case::its_kubelet_is_back(End::KubeletIsBack, None)]
+#[case::its_kubelet_is_cut_off_again(End::KubeletIsCutOffAgain, Some("I20"))]
 #[case::by_a_user(End::ByUser, None)]
 #[case::out_of_service(End::OutOfService, None)]
 #[case::forced(End::Forced, None)]
