@@ -1,6 +1,6 @@
 //! I12: protection against a meltdown. At most one Machine of a MachineDeployment is being replaced because of the
 //! health timeout: at the commit from Unknown to Failed every sibling is Running, Unknown or preserved. If a health check
-//! requests the replacement, the deployment may permit several.
+//! requests the replacement, the deployment may permit several. A machine whose preservation ends was Failed before.
 //!
 //! Siblings have the same label `name`, whether or not a MachineDeployment of that name exists.
 
@@ -27,11 +27,7 @@ impl Check for OneReplacementAtATime {
             .applied("Machine")
             .filter(|machine| phase(machine) == "Failed")?;
         let deployment = label(machine, keys::DEPLOYMENT_LABEL);
-        if deployment.is_empty()
-            || context
-                .before
-                .is_none_or(|before| phase(before) != "Unknown" && !is_remediation_requested(before))
-        {
+        if deployment.is_empty() || context.before.is_none_or(|before| !may_become_failed(before)) {
             return None;
         }
         let other = |sibling: &&Value| {
@@ -54,6 +50,15 @@ impl Check for OneReplacementAtATime {
                 others.join(", ")
             )
         })
+    }
+}
+
+/// Whether the machine is not Failed yet, and a timeout or a health check can make it so.
+fn may_become_failed(machine: &Value) -> bool {
+    match phase(machine) {
+        "Unknown" => true,
+        "Failed" | "Failed:Preserved" => false,
+        _ => is_remediation_requested(machine),
     }
 }
 

@@ -498,6 +498,33 @@ fn one_machine_is_replaced_at_a_time(#[case] sibling: &str, #[case] violated: Op
         .violates(violated);
 }
 
+/// Two machines that failed their health checks; one of them is Failed after it was preserved, or after it was not.
+#[rstest]
+#[case::its_preservation_ends("Failed:Preserved", None)]
+#[case::it_is_marked_now("Unknown", Some("I12"))]
+fn a_machine_that_failed_before_is_not_replaced_a_second_time(#[case] before: &str, #[case] violated: Option<&str>) {
+    let requested =
+        ["HealthCheckSucceeded", "OwnerRemediated"].map(|type_| json!({ "type": type_, "status": "False" }));
+    let own = |name: &str, phase: &str| {
+        let own = json!({
+            "metadata": { "labels": { "node": name } },
+            "spec": { "providerID": format!("fakecloud:///z/{name}") },
+            "status": { "conditions": requested },
+        });
+        let expiry = json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } } });
+        let expiry = if phase == "Failed:Preserved" { expiry } else { json!({}) };
+        with(with(with(named(name, machine(phase)), pool("md")), own), expiry)
+    };
+    Story::new()
+        .disturbed()
+        .apply("Machine", own("s", "Failed:Preserved"))
+        .apply("Machine", own("x", before))
+        .after(minutes(10))
+        .apply("Machine", own("s", "Failed"))
+        .apply("Machine", own("x", "Failed"))
+        .violates(violated);
+}
+
 #[rstest]
 #[case::without_a_reason(1, 1, Some("I15"))]
 #[case::the_spec_changed(2, 0, None)]
