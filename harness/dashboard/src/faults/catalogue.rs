@@ -111,7 +111,7 @@ fn machines() -> Vec<Fault> {
         vm("vm.release", "Release", None),
         vm("vm.delete", "Delete in the cloud", None),
         vm("vm.preempt", "Preempt after a notice of two minutes", None),
-        vm("vm.panic", "Panic its kernel", Some("reboot")),
+        vm("vm.panic", "Kernel panic", Some("reboot")),
         kubelet("kubelet.stop", "Stop", Some("start"), "stopped"),
         kubelet("kubelet.start", "Start", None, ""),
         kubelet(

@@ -66,9 +66,7 @@ impl StaleScenario {
         }
         Ok(())
     }
-}
 
-impl StaleScenario {
     /// Every resource that lags or has faults exists.
     fn check_resources(&self, kinds: &Kinds) -> Result<(), Problem> {
         let of_list = |name: &'static str, list: &[Pattern]| {

@@ -55,7 +55,7 @@ pub enum VmAction {
 }
 
 impl VmStep {
-    /// A step without a notice of its own.
+    /// An action on the VM of a machine, with the usual notice.
     pub fn new(machine: &str, action: VmAction) -> Self {
         Self {
             machine: machine.to_owned(),
