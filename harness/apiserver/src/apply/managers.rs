@@ -112,18 +112,20 @@ impl Managers {
         Self::decode(value).unwrap_or_default()
     }
 
+    /// The managers in the order that an object has them in: the last one to change a field is the last one of its operation.
+    fn in_order(&self) -> Vec<(&Manager, &Owned)> {
+        fn key<'a>(manager: &'a Manager, owned: &'a Owned) -> impl Ord + use<'a> {
+            let name = (&manager.name, &owned.version, &manager.subresource);
+            (manager.operation, &owned.time, name)
+        }
+        let mut entries: Vec<(&Manager, &Owned)> = self.entries.iter().collect();
+        entries.sort_by(|(one, of_one), (other, of_other)| key(one, of_one).cmp(&key(other, of_other)));
+        entries
+    }
+
     /// The form in an object; `None` if there are no managers.
     pub(crate) fn encode(&self) -> Option<Value> {
-        let mut entries: Vec<(&Manager, &Owned)> = self.entries.iter().collect();
-        entries.sort_by_key(|(manager, owned)| {
-            (
-                manager.operation,
-                owned.time.clone(),
-                manager.name.clone(),
-                owned.version.clone(),
-                &manager.subresource,
-            )
-        });
+        let entries = self.in_order();
         let encode = |(manager, owned): (&Manager, &Owned)| {
             let operation = match manager.operation {
                 Operation::Apply => "Apply",
@@ -219,15 +221,14 @@ impl Managers {
         }
     }
 
-    /// Whether two objects have the same managers except for the times.
+    /// Whether two objects have the same managers in the same order, whatever the times. As upstream, times count where
+    /// they change the order: a manager that applies the same again after another one becomes the last one.
     pub(crate) fn same_except_times(&self, other: &Self) -> bool {
-        let keys = |managers: &Self| {
-            let entries = managers.entries.iter();
-            entries
-                .map(|(manager, owned)| (manager.clone(), owned.version.clone(), owned.fields.clone()))
-                .collect::<Vec<_>>()
-        };
-        self.entries.len() == other.entries.len() && keys(self) == keys(other)
+        let (one, other) = (self.in_order(), other.in_order());
+        one.len() == other.len()
+            && one.iter().zip(&other).all(|((manager, owned), (same, of_same))| {
+                manager == same && owned.version == of_same.version && owned.fields == of_same.fields
+            })
     }
 }
 

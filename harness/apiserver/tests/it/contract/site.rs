@@ -178,12 +178,41 @@ impl Site {
             "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations?labelSelector=case%3D{ns}",
             "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?labelSelector=case%3D{ns}",
         ] {
-            self.quietly("DELETE", path, &[], Value::Null).await;
+            self.respond("DELETE", path, &[], String::new()).await;
         }
         self.transcript.into_inner().finish()
     }
 
+    /// Waits until the watch cache of a real server, which can be late, has the last version of what the path names.
+    async fn wait_for_cache(&self, path: &str) {
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
+        let get = async |path: &str| {
+            let (parts, body) = self.respond("GET", path, &[], String::new()).await.into_parts();
+            let bytes = body.collect().await.unwrap().to_bytes();
+            (
+                parts.status.is_success(),
+                serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+            )
+        };
+        if let (true, object) = get(path).await
+            && let Some(revision) = object["metadata"]["resourceVersion"].as_str()
+        {
+            get(&format!("{path}?resourceVersion={revision}")).await;
+        }
+    }
+
     async fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: String) -> Response<Body> {
+        // A real server first tries a change on the version in its cache, and again on the last one: the response would have
+        // the warnings of both, webhooks two calls, and directives of a patch another effect.
+        let change = ["PATCH", "PUT", "DELETE"].contains(&method);
+        let cached = path.split(['?', '&']).any(|parameter| parameter == "resourceVersion=0");
+        if change || cached {
+            self.wait_for_cache(path).await;
+        }
+        self.respond(method, path, headers, body).await
+    }
+
+    async fn respond(&self, method: &str, path: &str, headers: &[(&str, &str)], body: String) -> Response<Body> {
         let (path, body) = {
             let transcript = self.transcript.borrow();
             (transcript.fill(path), transcript.fill(&body))

@@ -1,8 +1,11 @@
 //! Configurations of the built-in kinds: each is applied, changed by another writer, and applied with less.
 
+use std::time::Duration;
+
 use super::*;
 
-/// Applies `full`, patches a label, applies a label as another manager, and applies `less`.
+/// Applies `full`, patches a label, applies a label as another manager, and applies `less` in a later second: managers
+/// have an order by time.
 async fn lives(site: &Site, collection: &str, full: Value, less: Value) {
     site.keep_managers();
     let named = |mut object: Value| {
@@ -22,6 +25,7 @@ async fn lives(site: &Site, collection: &str, full: Value, less: Value) {
     let mut labelled = json!({ "apiVersion": full["apiVersion"], "kind": full["kind"], "metadata": {} });
     labelled["metadata"]["labels"] = json!({ "applied": "true" });
     site.apply(&path, "two", named(labelled)).await;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
     site.apply(&path, "one", named(less)).await;
     site.quietly("DELETE", &path, &[], Value::Null).await;
 }
