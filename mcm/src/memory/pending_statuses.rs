@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mcm_api::MachineStatus;
+use mcm_api::{MachineStatus, Phase};
 use parking_lot::Mutex;
 
 use crate::cache::Key;
@@ -18,6 +18,15 @@ impl PendingStatuses {
 
     pub(crate) fn clear(&self, key: &Key) {
         self.0.lock().remove(key);
+    }
+
+    /// The machines that are about to have this phase.
+    pub(crate) fn in_phase(&self, phase: &Phase) -> Vec<Key> {
+        let pending = self.0.lock();
+        let with_phase = pending
+            .iter()
+            .filter(|(_, status)| status.current_status.phase.as_ref() == Some(phase));
+        with_phase.map(|(key, _)| key.clone()).collect()
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<MachineStatus> {

@@ -14,10 +14,12 @@ use crate::cache::Key;
 use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
 use crate::execute::Done;
 use crate::memory::{DeletionRequest, RetryCause};
-use crate::view::{Trigger, Work, answered_node, set_listed_pods, view};
+use crate::view::{Trigger, Work, answered_node, must_wait_for_sibling, set_listed_pods, view};
 
 /// The maximum number of decisions in one pass; a machine that needs more is requeued after the short retry period.
 const DECISIONS: usize = 16;
+/// The time between two looks at a write for another machine of the deployment, as upstream polls its cache.
+const SIBLING_POLL: Duration = Duration::from_millis(100);
 
 impl Controllers {
     /// Performs one pass of a machine.
@@ -111,6 +113,9 @@ impl Controllers {
         pass.failure = None;
         let key = Key::of(&view.machine);
         if let Some(status) = &plan.status {
+            if must_wait_for_sibling(&self.executor.state, &self.pending_statuses, &view.machine, status) {
+                return Next::Wake(Some(SIBLING_POLL));
+            }
             // Before the first await: a concurrent decision about a sibling must consider it.
             self.pending_statuses.set(key.clone(), status.clone());
         }

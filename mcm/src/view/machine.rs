@@ -169,6 +169,32 @@ fn siblings(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &
         .collect()
 }
 
+/// Whether the machine must keep its phase until the write for another one is finished: the machine would no longer be
+/// settled, and another one of its deployment is about to be Failed, which was decided because this one is settled.
+/// Without that rule an update or a deletion could start between that decision and its write (invariant I12).
+pub(crate) fn must_wait_for_sibling(
+    state: &ClusterState,
+    pending_statuses: &PendingStatuses,
+    machine: &Machine,
+    intended: &MachineStatus,
+) -> bool {
+    if !is_settled(&machine.status) || is_settled(intended) {
+        return false;
+    }
+    let deployment = |machine: &Machine| machine.labels().get(keys::DEPLOYMENT_LABEL).cloned();
+    let Some(own) = deployment(machine) else { return false };
+    let failing = pending_statuses.in_phase(&Phase::Failed).into_iter();
+    failing
+        .filter(|key| *key != Key::of(machine))
+        .filter_map(|key| state.machines.get(&key))
+        .any(|other| deployment(&other).as_ref() == Some(&own) && is_settled(&other.status))
+}
+
+/// Whether other machines of the deployment may become Failed beside this one.
+fn is_settled(status: &MachineStatus) -> bool {
+    status.is_preserved() || matches!(status.current_status.base(), Some(Phase::Running | Phase::Unknown))
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
@@ -281,6 +307,33 @@ mod tests {
                 "the pending write failed"
             );
         }
+    }
+
+    #[rstest]
+    #[case::an_update("pool", Phase::Running, Phase::InPlaceUpdating, true)]
+    #[case::a_deletion("pool", Phase::Unknown, Phase::Terminating, true)]
+    #[case::a_recovery("pool", Phase::Unknown, Phase::Running, false)]
+    #[case::the_end_of_an_update("pool", Phase::InPlaceUpdating, Phase::InPlaceUpdateFailed, false)]
+    #[case::a_deletion_of_a_failed_machine("pool", Phase::Failed, Phase::Terminating, false)]
+    #[case::another_deployment("other", Phase::Running, Phase::InPlaceUpdating, false)]
+    fn a_machine_stays_settled_while_another_is_about_to_fail(
+        #[case] deployment: &str,
+        #[case] phase: Phase,
+        #[case] intended: Phase,
+        #[case] waits: bool,
+    ) {
+        let (state, pending_statuses) = (with_target(), PendingStatuses::default());
+        let failing = state.machines.wrote(of_deployment("a", "pool", Some(Phase::Running)));
+        let machine = state.machines.wrote(of_deployment("b", deployment, Some(phase)));
+        let intended = in_phase(intended, false);
+        let must_wait = || must_wait_for_sibling(&state, &pending_statuses, &machine, &intended);
+        assert!(!must_wait(), "no write is pending");
+        pending_statuses.set(Key::of(&*machine), in_phase(Phase::Failed, false));
+        assert!(!must_wait(), "its own write is pending");
+        pending_statuses.set(Key::of(&*failing), in_phase(Phase::Failed, false));
+        assert_eq!(must_wait(), waits);
+        pending_statuses.clear(&Key::of(&*failing));
+        assert!(!must_wait(), "the write is finished");
     }
 
     /// Otherwise the attempts of the last drain would count for the next one.

@@ -19,5 +19,5 @@ pub(crate) use self::cluster_state::ClusterState;
 pub(crate) use self::drain::set_listed_pods;
 #[cfg(test)]
 pub(crate) use self::indexes::NodeIndex;
-pub(crate) use self::machine::{answered_node, secret, view};
+pub(crate) use self::machine::{answered_node, must_wait_for_sibling, secret, view};
 pub(crate) use self::work::{EnabledControllers, Trigger, Work};
