@@ -79,6 +79,11 @@ pub fn deleted_machine(request: &Value) -> Option<&str> {
     Some(name(request))
 }
 
+/// Whether another controller may delete the Machine, because a health check requests its remediation.
+pub fn may_be_deleted_by_another(world: &WorldState, machine: &Value) -> bool {
+    condition_status(machine, keys::EXTERNALLY_REMEDIATED) == "False" || requests(world).contains_key(name(machine))
+}
+
 /// The active checks that select the Machine.
 pub fn checks_of<'a>(world: &'a WorldState, machine: &'a Value) -> impl Iterator<Item = &'a Value> {
     world

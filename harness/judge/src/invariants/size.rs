@@ -3,8 +3,9 @@
 //! (a) When a Machine is created, at most replicas + maxSurge Machines are not Terminating.
 //!
 //! (b) The same bound holds with Terminating Machines included, as long as nothing failed (VMs that others deleted
-//! count as failures) and no user deleted a Machine, resized the deployment, or paused it during a Recreate: after that
-//! its last set scales back to the full size at once (mcd-mcs.md 2.7, scaling while paused).
+//! count as failures), no user or remediation controller deleted a Machine, and no user resized the deployment, or
+//! paused it during a Recreate: after that its last set scales back to the full size at once (mcd-mcs.md 2.7, scaling
+//! while paused).
 //!
 //! (c) When a controller removes a Running Machine, at least replicas - maxUnavailable Machines are available, minus
 //! those lost to faults. For one pass after a change of that number the smaller one counts, because an earlier decision
@@ -24,6 +25,7 @@ use super::check_context::CheckContext;
 use super::judging_rules::JudgingRules;
 use super::named::{Lately, listed};
 use crate::object::{after, annotation, bounds, is_deleting, label, name, phase, share, time, version};
+use crate::remediation::may_be_deleted_by_another;
 use crate::world::{WorldState, machines_of};
 
 /// How long requests that mcm started before it observed a change may be in flight: one for each machine of a batch.
@@ -37,7 +39,8 @@ pub(super) struct Size {
     disturbed: BTreeSet<String>,
     /// Minimum of available Machines before a change, and until when earlier decisions may still be executed.
     before: BTreeMap<String, (i64, Timestamp)>,
-    /// When a Machine was removed that a user deleted, whose VM had ended, or that had failed and was preserved.
+    /// When a Machine was removed that a user or a remediation controller deleted, whose VM had ended, or that had failed
+    /// and was preserved.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
     named: Lately,
     /// Maximum of Machines before a change, and the change.
@@ -153,7 +156,9 @@ impl Check for Size {
         if !removed || self.is_named(context, machine, deployment) || is_preferred(context, machine) {
             return None;
         }
-        let lost = context.rules.is_deleted_by_user(machine) || has_lost_its_vm(context.world, machine);
+        let lost = context.rules.is_deleted_by_user(machine)
+            || has_lost_its_vm(context.world, machine)
+            || may_be_deleted_by_another(context.world, machine);
         if lost {
             // The set creates a replacement at once, whatever the strategy.
             self.disturbed.insert(deployment_name.to_owned());

@@ -17,7 +17,7 @@ use super::judging_rules::JudgingRules;
 use super::named::Lately;
 use super::preservation::limit;
 use crate::object::{after, annotation, is_deleting, label, name, owner, phase, time, uid, version};
-use crate::remediation::requests;
+use crate::remediation::may_be_deleted_by_another;
 use crate::world::WorldState;
 
 /// A set's generation and replicas.
@@ -77,16 +77,17 @@ impl Check for Victims {
             return created_for_deleted_owner(context, machine, set);
         }
         let removed = is_deleting(machine) && !context.before.is_some_and(is_deleting);
-        let is_requested = is_deleting(set) || context.rules.is_deleted_by_user(machine)
+        let is_requested = is_deleting(set)
+            || context.rules.is_deleted_by_user(machine)
             || is_replaced(machine)
-            // Its remediation controller may delete it.
-            || requests(context.world).contains_key(name(machine));
+            || may_be_deleted_by_another(context.world, machine);
         if !removed {
             return None;
         }
         let not_by_set = self.not_by_set.entry(name(set).to_owned()).or_default();
         not_by_set.retain(|at| context.at() <= after(*at, context.rules.pass()));
-        let skipped_changes = context.rules.skipped_changes.get(name(set)) == Some(&context.at());
+        let skipped_changes = context.rules.skipped_changes.get(name(set)) == Some(&context.at())
+            || was_failed_unseen(context.before, machine);
         if is_requested || skipped_changes || is_without_vm(context.world, machine) {
             not_by_set.push_back(context.at());
             return None;
@@ -370,6 +371,12 @@ fn created_for_deleted_owner(context: &CheckContext, machine: &Value, set: &Valu
 fn is_replaced(machine: &Value) -> bool {
     let kept = time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
     phase(machine) == "Failed" || phase(machine) == "Failed:Preserved" && !kept
+}
+
+/// Whether the machine may have been Failed without an observation of it: a relist delivers its deletion and the first
+/// phase after it at once, which are two writes.
+fn was_failed_unseen(before: Option<&Value>, machine: &Value) -> bool {
+    phase(machine) == "Terminating" && before.is_some_and(|before| phase(before) != "Terminating")
 }
 
 /// A node has an annotation value that cluster-autoscaler does not read, and the machine's template does not request

@@ -51,6 +51,21 @@ fn machines_that_a_user_deletes_are_replaced_at_once() {
 }
 
 #[rstest]
+#[case::requested("False", None)]
+#[case::finished("True", Some("I7"))]
+fn a_machine_that_a_remediation_controller_deletes_counts_as_lost(
+    #[case] remediated: &str,
+    #[case] violated: Option<&str>,
+) {
+    let condition = json!({ "type": keys::EXTERNALLY_REMEDIATED, "status": remediated });
+    let marked = json!({ "status": { "conditions": [condition] } });
+    running(2, &["a", "b"])
+        .apply("Machine", with(member("a", "Running"), marked.clone()))
+        .apply("Machine", with(terminating("a"), marked))
+        .violates(violated);
+}
+
+#[rstest]
 #[case::it_was_terminated(VmState::Terminated, None)]
 #[case::it_was_running(VmState::Running, Some("I7"))]
 fn a_machine_whose_vm_others_deleted_is_replaced_at_once(#[case] state: VmState, #[case] violated: Option<&str>) {
