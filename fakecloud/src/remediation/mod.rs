@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::command::RemediateCommand;
 use self::decide::{Action, decide};
 pub use self::objects::{FINALIZER, GROUP, KIND, VERSION};
-pub use self::objects::{Phase, Strategy};
+pub use self::objects::{Phase, Recorded, Strategy};
 use self::objects::{Request, resource};
 pub use self::vms::{ControlledVms, VmError, VmPower, Vms};
 
@@ -129,14 +129,24 @@ impl<V: Vms> Controller<V> {
                 let patch = Patch::Merge(patch);
                 self.requests.patch(&name, &PatchParams::default(), &patch).await?;
             }
-            Action::Reboot => self.vms.reboot(&self.namespace, &name).await?,
             Action::Stop => self.vms.stop(&self.namespace, &name).await?,
-            Action::Start => self.vms.start(&self.namespace, &name).await?,
-            Action::Rebuild => self.vms.rebuild(&self.namespace, &name).await?,
-            Action::DeleteMachine => match self.machines.delete(&name, &DeleteParams::default()).await {
-                Err(error) if is_not_found(&error) => {}
-                deleted => drop(deleted?),
-            },
+            Action::Perform(Recorded::Reboot) => self.vms.reboot(&self.namespace, &name).await?,
+            Action::Start | Action::Perform(Recorded::Start) => self.vms.start(&self.namespace, &name).await?,
+            Action::Perform(Recorded::Rebuild) => self.vms.rebuild(&self.namespace, &name).await?,
+            Action::Perform(Recorded::DeleteMachine) => {
+                match self.machines.delete(&name, &DeleteParams::default()).await {
+                    Err(error) if is_not_found(&error) => {}
+                    deleted => drop(deleted?),
+                }
+            }
+            Action::Forget => {
+                let patch = Patch::Merge(json!({ "status": { "action": null } }));
+                match self.requests.patch_status(&name, &PatchParams::default(), &patch).await {
+                    // It ended with its machine.
+                    Err(error) if is_not_found(&error) => {}
+                    forgotten => drop(forgotten?),
+                }
+            }
         }
         Ok(())
     }

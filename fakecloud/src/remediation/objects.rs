@@ -76,6 +76,22 @@ pub(super) struct Status {
     /// When the last attempt began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempt: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+    /// An action that was decided and may not be performed yet: it is recorded before it is performed, so that a process
+    /// that ends in between is not the end of the attempt. Written even if it is `None`, which removes it.
+    pub action: Option<Recorded>,
+}
+
+/// An action that is recorded before it is performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Recorded {
+    /// Power-cycles the running VM.
+    Reboot,
+    /// Starts the stopped VM.
+    Start,
+    /// Cleans the stopped VM and starts it.
+    Rebuild,
+    /// Deletes the Machine.
+    DeleteMachine,
 }
 
 /// A request.

@@ -41,10 +41,10 @@ pub struct Job {
     /// Whether its result contains the writes of mcm with bodies; in `sim` only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub writes: bool,
-    /// Whether its result contains the effects of the controller also on stages with processes, of which the requests
-    /// then pass gates.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub effects: bool,
+    /// The process whose effects its result contains. `None`: in virtual time those of mcm, and otherwise none, because
+    /// the requests of a process then have to pass a gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Process>,
     /// Command-line arguments of the stage, for the replay command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub on: String,
@@ -82,7 +82,7 @@ impl Job {
             hash_order: false,
             every_renewal: false,
             writes: false,
-            effects: false,
+            effects: None,
             on: String::new(),
             controller: None,
             reports: PathBuf::from(".drydock/reports"),

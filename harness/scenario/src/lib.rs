@@ -316,13 +316,8 @@ impl Scenario {
         if self.world.drivers > MAX_DRIVERS {
             return Err(wrong("world.drivers", "must be from 0 to 10"));
         }
-        let acts_on_drivers = |step: &Step| matches!(step, Step::Process(step) if step.name == Process::Drivers);
-        if self.world.drivers == 0 && self.steps.iter().any(acts_on_drivers) {
-            return Err(wrong(
-                "world.drivers",
-                "a step `process` of `drivers` needs driver processes: set the number of drivers",
-            ));
-        }
+        self.check_processes()
+            .map_err(|(field, message)| wrong(field, message))?;
         if self.world.nodes > MAX_NODES {
             return Err(wrong("world.nodes", "the cloud creates at most 10000 nodes at once"));
         }
@@ -338,6 +333,40 @@ impl Scenario {
                 .map_err(|(field, message)| wrong(&format!("steps[{index}].{field}"), &message))?;
         }
         Ok(())
+    }
+
+    /// Checks that the world has the processes on which steps act.
+    fn check_processes(&self) -> Result<(), (&'static str, &'static str)> {
+        let missing = self
+            .steps
+            .iter()
+            .filter_map(Step::process)
+            .find(|process| !self.has_process(*process));
+        match missing {
+            Some(Process::Drivers) => Err((
+                "world.drivers",
+                "a step acts on `drivers`, and the world has none: set the number of drivers",
+            )),
+            Some(Process::HealthChecks) => Err((
+                "world.healthChecks",
+                "a step acts on the process `healthChecks`, which the world does not have: set `separate`",
+            )),
+            Some(Process::Remediation) => Err((
+                "world.remediation",
+                "a step acts on the process `remediation`, which the world does not have: set `true`",
+            )),
+            Some(Process::Mcm | Process::Controllers | Process::Fakecloud) | None => Ok(()),
+        }
+    }
+
+    /// Whether the scenario's world has the process.
+    pub fn has_process(&self, process: Process) -> bool {
+        match process {
+            Process::Mcm | Process::Controllers | Process::Fakecloud => true,
+            Process::Drivers => self.world.drivers > 0,
+            Process::HealthChecks => self.world.health_checks == HealthChecks::Separate,
+            Process::Remediation => self.world.remediation,
+        }
     }
 
     /// Whether it runs on the stage.
@@ -369,6 +398,7 @@ impl Scenario {
         let at_gate = self.steps.iter().find_map(|step| match step {
             Step::Crash(crash) => stage.why_no_gate(crash.process),
             Step::Pause(pause) => stage.why_no_gate(pause.process),
+            Step::Process(step) if step.name == Process::Remediation => stage.why_no_gate(step.name),
             _ => None,
         });
         if let Some(reason) = at_gate {

@@ -16,6 +16,10 @@ pub enum Process {
     Fakecloud,
     /// The driver processes that register with mcm.
     Drivers,
+    /// The process that only checks the health of machines, with `healthChecks: separate`; in virtual time only.
+    HealthChecks,
+    /// The example remediation controller, with `remediation: true`; it can be stopped and disturbed in virtual time only.
+    Remediation,
 }
 
 impl std::fmt::Display for Process {
@@ -25,6 +29,8 @@ impl std::fmt::Display for Process {
             Self::Controllers => f.write_str("controllers"),
             Self::Fakecloud => f.write_str("fakecloud"),
             Self::Drivers => f.write_str("drivers"),
+            Self::HealthChecks => f.write_str("health-checks"),
+            Self::Remediation => f.write_str("remediation"),
         }
     }
 }

@@ -110,7 +110,7 @@ pub async fn run(
 /// Whether the controller's requests have to pass a gate: its effects are recorded, or a disturbance hits it at an effect.
 fn needs_gates(job: &Job) -> bool {
     let at_gate = |step: &Step| matches!(step, Step::Crash(_) | Step::Pause(_));
-    job.effects || effects::any(&job.plan.disturbances) || job.plan.scenario.steps.iter().any(at_gate)
+    job.effects.is_some() || effects::any(&job.plan.disturbances) || job.plan.scenario.steps.iter().any(at_gate)
 }
 
 /// What to start.
@@ -378,7 +378,7 @@ impl Stage for ProcessStage {
             Process::Fakecloud => self.fakecloud.perform(action).await,
             Process::Drivers if action == ProcessAction::KillLeader => Err(StageError::NoLeader(process)),
             Process::Drivers => self.drivers.perform(action, client, namespace).await,
-            Process::Controllers => Err(StageError::NoProcess(process)),
+            Process::Controllers | Process::HealthChecks | Process::Remediation => Err(StageError::NoProcess(process)),
         }
     }
 

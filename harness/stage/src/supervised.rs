@@ -135,16 +135,20 @@ pub(super) fn has_crashed_at(gate: &Gate, crash: &Crash) -> bool {
     gate.has_hit(crash.effect, DisturbanceKind::Crash)
 }
 
-/// Adds to the narrative the starts of mcm, the restarts of built-in controllers, kubelets and drivers, and the
-/// disturbances that hit a process.
+/// The processes beside mcm and its drivers.
+const OTHERS: [&str; 4] = ["controllers", "kubelets", "health-checks", "remediation"];
+
+/// Adds to the narrative the starts of mcm, the restarts of other processes, and the disturbances that hit a process.
 pub(super) fn narrate_processes(narrative: &mut Narrative, trace: &Trace) {
     for entry in trace.process_entries() {
         let of_mcm = entry.source == "mcm" || entry.source.starts_with("mcm-");
         let is_driver = entry.source.starts_with("driver-");
-        let of_other = is_driver || ["controllers", "kubelets"].contains(&&*entry.source);
+        let of_other = is_driver || OTHERS.contains(&&*entry.source);
         let of_other = of_other && !entry.text.ends_with("(1)");
-        let processes = ["mcm", "controllers", "kubelets"];
-        let is_disturbance = entry.source == "fault" && processes.iter().any(|process| entry.text.starts_with(process));
+        let is_disturbance = entry.source == "fault"
+            && std::iter::once(&"mcm")
+                .chain(&OTHERS)
+                .any(|process| entry.text.starts_with(process));
         if let Some(process) = entry.text.strip_prefix("process ").filter(|_| of_mcm || of_other) {
             narrative.insert(entry.at, format!("{} {process}", entry.source));
         } else if is_disturbance && DISTURBANCES.iter().any(|text| entry.text.contains(text)) {

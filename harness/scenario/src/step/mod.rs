@@ -331,6 +331,16 @@ impl Step {
         self.definition().targets()
     }
 
+    /// The process on which the step acts.
+    pub fn process(&self) -> Option<Process> {
+        match self {
+            Self::Process(step) => Some(step.name),
+            Self::Crash(step) => Some(step.process),
+            Self::Pause(step) => Some(step.process),
+            _ => None,
+        }
+    }
+
     /// How the step changes the disturbances of the controller; `None`: it does not.
     pub fn disturbance(&self) -> Option<DisturbanceChange> {
         self.definition().disturbance()

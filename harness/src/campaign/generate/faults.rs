@@ -11,6 +11,8 @@ use scenario::builder::seconds;
 use scenario::plan::{Disturbance, KubeletFault, Lag, Pause, VmFault};
 use scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Process, VmAction, Window};
 
+use scenario::Scenario;
+
 use super::Life;
 
 /// Approximate number of effects of mcm for each machine; crash points are drawn from this range.
@@ -19,6 +21,9 @@ const EFFECTS: u64 = 14;
 /// Number of effects of the built-in controllers before a scenario begins: they create the default objects of
 /// namespaces.
 const EFFECTS_OF_CONTROLLERS: u64 = 5;
+
+/// Range of the effects of other processes for each machine: renewals of a Lease and reads of VMs are effects, too.
+const EFFECTS_OF_OTHERS: u64 = 30;
 
 /// Draws disturbances of one kind.
 type Draw = fn(&mut Drawing) -> Vec<Disturbance>;
@@ -65,6 +70,37 @@ pub(super) fn draw_of(seed: &Seed, kinds: &[&str], size: u64, span: u64, lives: 
         }
     }
     disturbances
+}
+
+/// Crashes and pauses of the processes beside mcm that the scenario's world has.
+pub(super) fn of_other_processes(seed: &Seed, scenario: &Scenario, size: u64) -> Vec<Disturbance> {
+    let processes = [Process::HealthChecks, Process::Remediation];
+    let present = processes.into_iter().filter(|process| scenario.has_process(*process));
+    let draw = |process: Process| {
+        let mut stream = seed.stream(&process.to_string());
+        let effect = 1 + stream.below(EFFECTS_OF_OTHERS * size);
+        match stream.below(4) {
+            0 => Some(Disturbance::Crash(Crash {
+                process,
+                at: Moment::Before,
+                effect,
+                may_miss: false,
+            })),
+            1 => Some(Disturbance::Crash(Crash {
+                process,
+                at: Moment::After,
+                effect,
+                may_miss: false,
+            })),
+            2 => Some(Disturbance::Pause(Pause {
+                process,
+                effect,
+                time: seconds(1 + stream.below(120)),
+            })),
+            _ => None,
+        }
+    };
+    present.filter_map(draw).collect()
 }
 
 impl Drawing<'_> {

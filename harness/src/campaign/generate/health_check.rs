@@ -62,8 +62,9 @@ pub(super) fn plan(suite: &Suite, number: u64, seed: &Seed, size: u64) -> Plan {
     } else {
         &FAULTS
     };
-    let disturbances = faults::draw_of(&seed.child("faults"), kinds, size, span, &lives);
+    let mut disturbances = faults::draw_of(&seed.child("faults"), kinds, size, span, &lives);
     let scenario = scenario(suite, seed, &mut world, (size, span));
+    disturbances.extend(faults::of_other_processes(&seed.child("faults"), &scenario, size));
     Plan {
         disturbances,
         may_miss: true,

@@ -1,4 +1,4 @@
-//! `drydock crash`: crashes the controller before and after every effect of a scenario and starts it again, or lets its
+//! `drydock crash`: crashes a controller before and after every effect of a scenario and starts it again, or lets its
 //! watches lag from an effect on. Every run must pass and have the same final state as the undisturbed run.
 
 mod compare;
@@ -7,7 +7,7 @@ mod points;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clock::Clock;
 use judge::evaluate::{between, short};
 use scenario::builder::{seconds, slack, wait};
@@ -16,7 +16,7 @@ use scenario::plan::Disturbance;
 use scenario::result::Effect;
 use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
-use scenario::step::{CloudCall, Crash, Fault, Step};
+use scenario::step::{CloudCall, Crash, Fault, Process, Step};
 use scenario::{DurationExpression, ObjectReference, Scenario, StageKind};
 use terminal::failure;
 
@@ -54,7 +54,7 @@ const MOST_POINTS_FOR_PAIRS: usize = 80;
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  drydock crash lifecycle\n  drydock crash --file my.yaml --controller ./my-controller --lag 2s"
+    after_help = "Examples:\n  drydock crash lifecycle\n  drydock crash health-check --process remediation\n  drydock crash --file my.yaml --controller ./my-controller --lag 2s"
 )]
 pub(super) struct CrashCommand {
     /// Scenarios and suites by name
@@ -68,6 +68,10 @@ pub(super) struct CrashCommand {
     /// A command that replaces mcm, as for `drydock run`. The scenarios then run on stage embedded, on the wall clock
     #[arg(long, value_name = "COMMAND", conflicts_with = "mutant")]
     controller: Option<String>,
+
+    /// The process that crashes; other ones than mcm belong to worlds that have them
+    #[arg(long, value_name = "NAME", default_value = "mcm", conflicts_with = "controller")]
+    process: Crashing,
 
     /// Instead of a crash: from each effect on, for twice this time, the controller sees all changes this much later
     #[arg(long, value_name = "TIME", conflicts_with = "pairs")]
@@ -110,6 +114,27 @@ pub(super) struct CrashCommand {
     /// Writes a JSON result
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// A process whose effects are crash points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Crashing {
+    /// The machine controller manager
+    Mcm,
+    /// The process that only checks the health of machines
+    HealthChecks,
+    /// The example remediation controller
+    Remediation,
+}
+
+impl From<Crashing> for Process {
+    fn from(crashing: Crashing) -> Self {
+        match crashing {
+            Crashing::Mcm => Self::Mcm,
+            Crashing::HealthChecks => Self::HealthChecks,
+            Crashing::Remediation => Self::Remediation,
+        }
+    }
 }
 
 impl CrashCommand {
@@ -155,10 +180,12 @@ impl CrashCommand {
         self.settle.clone().unwrap_or_else(default)
     }
 
-    /// The scenarios of those names, and those of suites that can run on the stage.
+    /// The scenarios of those names, and those of suites that can run on the stage and have the process.
     fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Stop> {
         let stage = self.stage();
-        let by_name = named(scenarios, &self.names, |scenario| scenario.runs_on(stage))?;
+        let process = self.process.into();
+        let can_crash = |scenario: &Scenario| scenario.runs_on(stage) && scenario.has_process(process);
+        let by_name = named(scenarios, &self.names, can_crash)?;
         let mut chosen: Vec<_> = by_name.into_iter().map(|scenario| (scenario, None)).collect();
         for file in &self.files {
             let scenario = read_scenario(file)?;
@@ -237,7 +264,7 @@ impl CrashCommand {
         let mut clean = Job {
             file,
             controller: self.controller.clone(),
-            effects: true,
+            effects: Some(self.process.into()),
             reports: self.report.clone(),
             ..Job::new(scenario.step(wait(settle)), self.stage(), self.seed)
         };
@@ -270,10 +297,12 @@ impl CrashCommand {
 
     /// The crash points that `--only` selects.
     fn selected_points(&self, name: &str, effects: &[Effect]) -> Result<Vec<Crash>, Stop> {
-        let points = crash_points(effects, 0);
+        let process = self.process.into();
+        let points = crash_points(process, effects, 0);
         if points.is_empty() {
             return Err(Stop::Usage(format!(
-                "the controller has no effects in scenario {name}: it writes nothing to the API server and calls no cloud"
+                "process {process} has no effects in scenario {name}: it writes nothing to the API server and calls no \
+                 cloud, or is not part of the scenario's world"
             )));
         }
         let selected = points.into_iter().filter(|point| match self.lag {
@@ -316,7 +345,7 @@ impl CrashCommand {
         let mut disturbed = self.judge(mask, undisturbed, &jobs, once.clone());
         if self.pairs && points.len() <= MOST_POINTS_FOR_PAIRS {
             let pairs = points.iter().zip(&once).flat_map(|(first, result)| {
-                let second = crash_points(&result.effects, first.effect);
+                let second = crash_points(first.process, &result.effects, first.effect);
                 let selected = second
                     .into_iter()
                     .filter(|second| selects(&self.only, Some(second.at), second.effect));

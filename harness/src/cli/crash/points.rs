@@ -43,15 +43,16 @@ impl FromStr for Only {
     }
 }
 
-/// Crash points before and after every effect with a number above `after`, except effects that repeat others: renewals
-/// of a Lease after the first one, and attempts to evict a pod except the first two and the last two. A crash at such
-/// an effect is equivalent to one between its neighbours, and a scenario of hours has thousands of them.
-pub(super) fn crash_points(effects: &[Effect], after: u64) -> Vec<Crash> {
+/// Crash points before and after every effect of a process with a number above `after`, except effects that repeat
+/// others: renewals of a Lease after the first one, and attempts to evict a pod and reads of a VM except the first two and
+/// the last two. A crash at such an effect is equivalent to one between its neighbours, and a scenario of hours has
+/// thousands of them.
+pub(super) fn crash_points(process: Process, effects: &[Effect], after: u64) -> Vec<Crash> {
     let repeated = repeated(effects);
     let matters = |effect: &&Effect| effect.number > after && !repeated.contains(&effect.number);
     let both = |effect: &Effect| {
         [Moment::Before, Moment::After].map(|at| Crash {
-            process: Process::Mcm,
+            process,
             at,
             effect: effect.number,
             may_miss: false,
@@ -67,7 +68,7 @@ fn repeated(effects: &[Effect]) -> BTreeSet<u64> {
     for effect in effects {
         if is_lease(effect) {
             leases.push(effect.number);
-        } else if is_eviction(effect) {
+        } else if is_eviction(effect) || is_read_of_vm(effect) {
             attempts.entry(&effect.description).or_default().push(effect.number);
         }
     }
@@ -83,6 +84,11 @@ fn is_lease(effect: &Effect) -> bool {
 
 fn is_eviction(effect: &Effect) -> bool {
     effect.description.contains("/eviction")
+}
+
+/// A remediation controller reads the states of VMs all the time.
+fn is_read_of_vm(effect: &Effect) -> bool {
+    effect.description.contains("GetVm")
 }
 
 /// Whether the effects of mcm differ from the undisturbed run in number or order. The repetition of an effect that a
@@ -115,7 +121,7 @@ pub(super) fn lags(points: &[Crash], by: &DurationExpression) -> Vec<Disturbance
     let before = points.iter().filter(|point| point.at == Moment::Before);
     let lags = before.map(|point| {
         Disturbance::Lag(Lag {
-            process: Process::Mcm,
+            process: point.process,
             effect: point.effect,
             by: by.clone(),
             lasts: Some(2 * by.clone()),
@@ -164,7 +170,7 @@ mod tests {
             "PUT /machines/m",
         ]);
         let points = |after| -> Vec<u64> {
-            let points = crash_points(&effects, after);
+            let points = crash_points(Process::Mcm, &effects, after);
             points.iter().map(|point| point.effect).collect()
         };
         assert_eq!(points(0), [1, 1, 2, 2, 3, 3, 5, 5]);
@@ -178,7 +184,10 @@ mod tests {
         let effects = effects(&[
             attempt, attempt, attempt, other, attempt, attempt, attempt, other, other,
         ]);
-        let points: BTreeSet<u64> = crash_points(&effects, 0).iter().map(|point| point.effect).collect();
+        let points: BTreeSet<u64> = crash_points(Process::Mcm, &effects, 0)
+            .iter()
+            .map(|point| point.effect)
+            .collect();
         assert_eq!(points, BTreeSet::from([1, 2, 4, 6, 7, 8, 9]));
     }
 

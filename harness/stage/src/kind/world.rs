@@ -156,7 +156,9 @@ impl Stage for World {
         match process {
             Process::Mcm => Ok(self.pods.perform(MCM, action).await?),
             Process::Fakecloud => Ok(self.pods.perform(FAKECLOUD, action).await?),
-            Process::Controllers | Process::Drivers => Err(StageError::NoProcess(process)),
+            Process::Controllers | Process::Drivers | Process::HealthChecks | Process::Remediation => {
+                Err(StageError::NoProcess(process))
+            }
         }
     }
 

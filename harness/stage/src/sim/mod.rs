@@ -28,7 +28,7 @@ use scenario::step::{Crash, Process, ProcessAction};
 use scenario::{Step, Timeouts};
 use tokio::task::JoinSet;
 
-use self::parts::Part;
+use self::parts::{OptionalPart, Part};
 use self::stability::StabilityWatch;
 use crate::audit::Audit;
 use crate::cloud::CloudClient;
@@ -73,7 +73,8 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
                     &stage.schedule,
                     |process| Some(stage.gate_of(process)),
                 );
-                (outcome, of_gate(&stage.mcm.group), hits, stage.schedule.all())
+                let effects = of_gate(&stage.gate_of(job.effects.unwrap_or(Process::Mcm)));
+                (outcome, effects, hits, stage.schedule.all())
             }
             Err(error) => (Err(error), Vec::new(), Vec::new(), Vec::new()),
         };
@@ -139,6 +140,8 @@ struct SimStage {
     mcm: Supervised,
     builtin: Part,
     kubelets: Part,
+    health_checks: OptionalPart,
+    remediation: OptionalPart,
     drivers: Vec<Handle>,
     schedule: schedule::Log,
     api_faults: Faults,
@@ -158,7 +161,22 @@ impl SimStage {
             Process::Mcm | Process::Drivers => self.mcm.group.clone(),
             Process::Controllers => self.builtin.gate.clone(),
             Process::Fakecloud => self.kubelets.gate.clone(),
+            Process::HealthChecks => self.health_checks.gate.clone(),
+            Process::Remediation => self.remediation.gate.clone(),
         }
+    }
+
+    /// The supervisors of a process without replicas.
+    fn handles(&self, process: Process) -> Result<&[Handle], StageError> {
+        let handles = match process {
+            Process::Mcm => return Err(StageError::NoProcess(process)),
+            Process::Controllers => std::slice::from_ref(&self.builtin.handle),
+            Process::Fakecloud => std::slice::from_ref(&self.kubelets.handle),
+            Process::Drivers => &self.drivers,
+            Process::HealthChecks => self.health_checks.handle.as_slice(),
+            Process::Remediation => self.remediation.handle.as_slice(),
+        };
+        Ok(handles)
     }
 }
 
@@ -188,27 +206,15 @@ impl Stage for SimStage {
     }
 
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), StageError> {
-        match process {
-            Process::Mcm => {
-                let (client, clock) = (self.clusters.control(), &self.clock);
-                Ok(self.mcm.perform(action, client, NAMESPACE, clock).await?)
-            }
-            Process::Controllers | Process::Fakecloud | Process::Drivers if action == ProcessAction::KillLeader => {
-                Err(StageError::NoLeader(process))
-            }
-            Process::Controllers => {
-                supervised::perform(action, std::iter::once(&self.builtin.handle), &self.clock).await;
-                Ok(())
-            }
-            Process::Fakecloud => {
-                supervised::perform(action, std::iter::once(&self.kubelets.handle), &self.clock).await;
-                Ok(())
-            }
-            Process::Drivers => {
-                supervised::perform(action, self.drivers.iter(), &self.clock).await;
-                Ok(())
-            }
+        if process == Process::Mcm {
+            let (client, clock) = (self.clusters.control(), &self.clock);
+            return Ok(self.mcm.perform(action, client, NAMESPACE, clock).await?);
         }
+        if action == ProcessAction::KillLeader {
+            return Err(StageError::NoLeader(process));
+        }
+        supervised::perform(action, self.handles(process)?.iter(), &self.clock).await;
+        Ok(())
     }
 
     fn trace(&self) -> Option<&Trace> {

@@ -24,6 +24,21 @@ pub(super) struct Part {
     pub(super) handle: Handle,
 }
 
+/// A process that not every world has. It has a gate in any case.
+pub(super) struct OptionalPart {
+    pub(super) gate: Gate,
+    pub(super) handle: Option<Handle>,
+}
+
+impl OptionalPart {
+    pub(super) fn of(part: Part) -> Self {
+        Self {
+            gate: part.gate,
+            handle: Some(part.handle),
+        }
+    }
+}
+
 impl Part {
     /// The built-in controllers.
     pub(super) fn controllers(
@@ -69,7 +84,7 @@ impl Part {
         Self::spawn(process, gate, parts)
     }
 
-    fn spawn<F, Fut>(process: sim::Process<F, String>, gate: &Gate, parts: &mut JoinSet<String>) -> Self
+    pub(super) fn spawn<F, Fut>(process: sim::Process<F, String>, gate: &Gate, parts: &mut JoinSet<String>) -> Self
     where
         F: FnMut() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = String> + Send + 'static,

@@ -22,7 +22,7 @@ use tower::Layer;
 
 use super::SimStage;
 use super::defective::Creations;
-use super::parts::{Incarnations, Part};
+use super::parts::{Incarnations, OptionalPart, Part};
 use super::registration::{Endpoint, stay_registered};
 use super::stability::StabilityWatch;
 use crate::audit::Audit;
@@ -64,11 +64,15 @@ pub(super) async fn start(
     let gate = starting.gate("kubelets").count_only();
     let kubelets = Part::kubelets(&gate, &planes.target, &fakecloud, &mut starting.parts);
     let group = starting.gate("mcm");
+    let health_checks = starting.gate(HEALTH_CHECKS);
+    let remediation = starting.gate(REMEDIATION);
     hits::add_rules(&job.plan.disturbances, &starting.server.faults())?;
     effects::arm(&job.plan.disturbances, &starting.timeouts, |process| match process {
         Process::Mcm | Process::Drivers => group.clone(),
         Process::Controllers => planes.builtin.gate.clone(),
         Process::Fakecloud => kubelets.gate.clone(),
+        Process::HealthChecks => health_checks.clone(),
+        Process::Remediation => remediation.clone(),
     });
     let registries = starting.registries();
     let mcm = starting.replicas(group, &planes, &fakecloud, &registries);
@@ -76,12 +80,8 @@ pub(super) async fn start(
     if let Some(namespace) = &job.plan.scenario.world.neighbour {
         starting.neighbour(namespace, &fakecloud).await?;
     }
-    if job.plan.scenario.world.health_checks == HealthChecks::Separate {
-        starting.separate_health_checks(&planes, &fakecloud);
-    }
-    if job.plan.scenario.world.remediation {
-        starting.remediation(&fakecloud);
-    }
+    let health_checks = starting.health_checks(health_checks, &planes, &fakecloud);
+    let remediation = starting.remediation(remediation, &fakecloud);
     let stability = starting.watch_stability();
     let schedule = schedule::Log::default();
     starting.follow_schedule(&cloud, &schedule);
@@ -91,6 +91,8 @@ pub(super) async fn start(
         mcm,
         builtin: planes.builtin,
         kubelets,
+        health_checks,
+        remediation,
         drivers,
         schedule,
         api_faults: starting.server.faults(),
@@ -313,11 +315,7 @@ impl<'a> Starting<'a> {
                 }
             })
             .restart_delay(RESTART_DELAY)
-            .restart_after(if may_lose_leadership(self.job) {
-                |_| true
-            } else {
-                |_| false
-            });
+            .restart_after(restarts_after(self.job));
             mcm.add(&name, process.handle(), replica_gate);
             self.parts
                 .spawn(async move { format!("{name} ended: {}", process.run().await) });
@@ -353,10 +351,13 @@ impl<'a> Starting<'a> {
         Ok(())
     }
 
-    /// Starts a process that only checks the health of machines, with its own account.
-    fn separate_health_checks(&mut self, planes: &ControlPlanes, fakecloud: &Fakecloud) {
+    /// Starts the process that only checks the health of machines, with its own account, if the world has it.
+    fn health_checks(&mut self, gate: Gate, planes: &ControlPlanes, fakecloud: &Fakecloud) -> OptionalPart {
+        if self.job.plan.scenario.world.health_checks != HealthChecks::Separate {
+            return OptionalPart { gate, handle: None };
+        }
         let checks = Incarnations {
-            gate: self.gate(HEALTH_CHECKS).count_only(),
+            gate: gate.clone(),
             account: HEALTH_CHECK_ACCOUNT,
             clock: self.clock.clone(),
             seed: self.seed.child(HEALTH_CHECKS),
@@ -371,23 +372,25 @@ impl<'a> Starting<'a> {
         };
         let (fakecloud, server, target) = (fakecloud.clone(), self.server.clone(), planes.target.clone());
         let has_target = self.job.target.is_some();
-        let process = sim::process(HEALTH_CHECKS, checks.gate.clone(), move || {
+        let process = sim::process(HEALTH_CHECKS, gate.clone(), move || {
             let control = checks.client(&server);
             let clusters = Clusters::new(control, has_target.then(|| checks.client(&target)));
             checks.next(&clusters, Arc::new(GrpcDriver::new(fakecloud.driver_server())))
-        });
-        self.parts
-            .spawn(async move { format!("{HEALTH_CHECKS} ended: {}", process.run().await) });
+        })
+        .restart_after(restarts_after(self.job));
+        OptionalPart::of(Part::spawn(process, &gate, &mut self.parts))
     }
 
-    /// Starts the example remediation controller.
-    fn remediation(&mut self, fakecloud: &Fakecloud) {
-        let gate = self.gate(REMEDIATION).count_only();
+    /// Starts the example remediation controller, if the world has it.
+    fn remediation(&mut self, gate: Gate, fakecloud: &Fakecloud) -> OptionalPart {
+        if !self.job.plan.scenario.world.remediation {
+            return OptionalPart { gate, handle: None };
+        }
         let account = Identity::service_account(NAMESPACE, REMEDIATION_ACCOUNT);
         let (at, server, clock, fakecloud) = (gate.clone(), self.server.clone(), self.clock.clone(), fakecloud.clone());
-        let process = sim::process(REMEDIATION, gate, move || {
+        let process = sim::process(REMEDIATION, gate.clone(), move || {
             let client = client_of_server(&at, &server, account.clone());
-            let vms = ControlledVms::new(fakecloud.control_server());
+            let vms = ControlledVms::new(at.cloud().layer(fakecloud.control_server()));
             let clock = clock.clone();
             async move {
                 let token = CancellationToken::new();
@@ -395,8 +398,7 @@ impl<'a> Starting<'a> {
                 "the remediation controller ended".to_owned()
             }
         });
-        self.parts
-            .spawn(async move { format!("{REMEDIATION} ended: {}", process.run().await) });
+        OptionalPart::of(Part::spawn(process, &gate, &mut self.parts))
     }
 
     fn watch_stability(&mut self) -> StabilityWatch {
@@ -460,10 +462,15 @@ fn client_of_server(gate: &Gate, server: &Server, identity: Identity) -> kube::C
     kube::Client::new(gate.api().layer(server.service(identity)), NAMESPACE)
 }
 
-/// Whether a disturbance may make mcm lose its Lease. It then ends, and its supervisor restarts it.
-fn may_lose_leadership(job: &Job) -> bool {
+/// After which ends the supervisor restarts a process that holds a Lease: after all if a disturbance may make it lose the
+/// Lease, and otherwise after none.
+fn restarts_after(job: &Job) -> fn(&String) -> bool {
     let disturbs = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_));
-    !job.plan.disturbances.is_empty() || job.plan.scenario.steps.iter().any(disturbs)
+    if !job.plan.disturbances.is_empty() || job.plan.scenario.steps.iter().any(disturbs) {
+        |_| true
+    } else {
+        |_| false
+    }
 }
 
 fn dialect(dialect: PreservationDialect) -> mcm::PreservationDialect {
