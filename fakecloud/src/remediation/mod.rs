@@ -10,12 +10,15 @@ mod decide;
 mod objects;
 mod vms;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use clock::Clock;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use mcm_api::Machine;
+use parking_lot::Mutex;
 use runtime::error::{brief, is_not_found};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -23,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 pub use self::command::RemediateCommand;
 use self::decide::{Action, decide};
 pub use self::objects::{FINALIZER, GROUP, KIND, VERSION};
-pub use self::objects::{Phase, Recorded, Strategy};
-use self::objects::{Request, resource};
+use self::objects::{PendingAction, Request, Status, resource};
+pub use self::objects::{Phase, Strategy};
 pub use self::vms::{ControlledVms, VmError, VmPower, Vms};
 
 /// The time between two looks at the requests.
@@ -56,6 +59,7 @@ pub async fn run(
         namespace: namespace.to_owned(),
         vms,
         clock: clock.clone(),
+        performed: Mutex::default(),
     };
     loop {
         // Biased: a simulated run must replay.
@@ -78,6 +82,15 @@ struct Controller<V> {
     namespace: String,
     vms: V,
     clock: Clock,
+    /// The last pending action of each request that this process performed, by the request's uid.
+    performed: Mutex<BTreeMap<String, Performed>>,
+}
+
+/// The time of an attempt, and its action.
+type Performed = (Option<Time>, Option<PendingAction>);
+
+fn pending(status: &Status) -> Performed {
+    (status.last_attempt.clone(), status.pending_action)
 }
 
 impl<V: Vms> Controller<V> {
@@ -89,6 +102,8 @@ impl<V: Vms> Controller<V> {
                 return;
             }
         };
+        let uids: BTreeSet<String> = listed.iter().filter_map(ResourceExt::uid).collect();
+        self.performed.lock().retain(|uid, _| uids.contains(uid));
         for object in listed.items {
             let name = object.name_any();
             if let Err(error) = self.repair(&object).await {
@@ -98,9 +113,12 @@ impl<V: Vms> Controller<V> {
     }
 
     async fn repair(&self, object: &DynamicObject) -> Result<(), PassError> {
-        let request = Request::of(object);
+        let mut request = Request::of(object);
+        let uid = object.uid().unwrap_or_default();
+        request.performed = self.performed.lock().get(&uid) == Some(&pending(&request.status));
         let vm = self.vms.state(&self.namespace, &request.machine).await?;
         let plan = decide(&request, vm, self.clock.now());
+        let performed = pending(plan.status.as_ref().unwrap_or(&request.status));
         if let Some(status) = plan.status {
             let patch = json!({ "metadata": { "resourceVersion": object.resource_version() }, "status": status });
             let (name, patch) = (object.name_any(), Patch::Merge(patch));
@@ -110,6 +128,9 @@ impl<V: Vms> Controller<V> {
         }
         for action in plan.actions {
             self.perform(object, action).await?;
+            if matches!(action, Action::Perform(_)) {
+                self.performed.lock().insert(uid.clone(), performed.clone());
+            }
         }
         Ok(())
     }
@@ -130,17 +151,17 @@ impl<V: Vms> Controller<V> {
                 self.requests.patch(&name, &PatchParams::default(), &patch).await?;
             }
             Action::Stop => self.vms.stop(&self.namespace, &name).await?,
-            Action::Perform(Recorded::Reboot) => self.vms.reboot(&self.namespace, &name).await?,
-            Action::Start | Action::Perform(Recorded::Start) => self.vms.start(&self.namespace, &name).await?,
-            Action::Perform(Recorded::Rebuild) => self.vms.rebuild(&self.namespace, &name).await?,
-            Action::Perform(Recorded::DeleteMachine) => {
+            Action::Perform(PendingAction::Reboot) => self.vms.reboot(&self.namespace, &name).await?,
+            Action::Start | Action::Perform(PendingAction::Start) => self.vms.start(&self.namespace, &name).await?,
+            Action::Perform(PendingAction::Rebuild) => self.vms.rebuild(&self.namespace, &name).await?,
+            Action::Perform(PendingAction::DeleteMachine) => {
                 match self.machines.delete(&name, &DeleteParams::default()).await {
                     Err(error) if is_not_found(&error) => {}
                     deleted => drop(deleted?),
                 }
             }
-            Action::Forget => {
-                let patch = Patch::Merge(json!({ "status": { "action": null } }));
+            Action::ClearPending => {
+                let patch = Patch::Merge(json!({ "status": { "pendingAction": null } }));
                 match self.requests.patch_status(&name, &PatchParams::default(), &patch).await {
                     // It ended with its machine.
                     Err(error) if is_not_found(&error) => {}

@@ -76,14 +76,14 @@ pub(super) struct Status {
     /// When the last attempt began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempt: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
-    /// An action that was decided and may not be performed yet: it is recorded before it is performed, so that a process
+    /// An action that was decided and may not be performed yet: it is pending before it is performed, so that a process
     /// that ends in between is not the end of the attempt. Written even if it is `None`, which removes it.
-    pub action: Option<Recorded>,
+    pub pending_action: Option<PendingAction>,
 }
 
-/// An action that is recorded before it is performed.
+/// An action that is pending before it is performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Recorded {
+pub enum PendingAction {
     /// Power-cycles the running VM.
     Reboot,
     /// Starts the stopped VM.
@@ -109,6 +109,8 @@ pub(super) struct Request {
     pub retry_limit: u32,
     /// How long the machine may take to recover after an attempt.
     pub timeout: Duration,
+    /// Whether this process performed the pending action.
+    pub performed: bool,
     /// The progress.
     pub status: Status,
 }
@@ -122,6 +124,7 @@ impl Request {
             machine: object.name_any(),
             deleting: object.metadata.deletion_timestamp.is_some(),
             held: object.finalizers().iter().any(|one| one == FINALIZER),
+            performed: false,
             strategy: spec.strategy,
             retry_limit: spec.retry_limit.unwrap_or(RETRIES).max(1),
             timeout: spec.timeout.map_or(TIMEOUT, |timeout| timeout.0),

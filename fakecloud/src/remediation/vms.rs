@@ -101,11 +101,11 @@ where
     }
 
     async fn reboot(&self, namespace: &str, machine: &str) -> Result<(), VmError> {
-        let reply = self.0.clone().reboot_vm(reference(namespace, machine)).await;
-        reply.map(drop).map_err(rejected("RebootVm"))?;
-        // A boot starts the kubelet.
+        // A boot starts the kubelet. First, so that a failure here does not repeat the reboot.
         let reply = self.0.clone().start_kubelet(reference(namespace, machine)).await;
-        reply.map(drop).map_err(rejected("StartKubelet"))
+        reply.map(drop).map_err(rejected("StartKubelet"))?;
+        let reply = self.0.clone().reboot_vm(reference(namespace, machine)).await;
+        reply.map(drop).map_err(rejected("RebootVm"))
     }
 
     async fn stop(&self, namespace: &str, machine: &str) -> Result<(), VmError> {

@@ -79,9 +79,17 @@ pub fn deleted_machine(request: &Value) -> Option<&str> {
     Some(name(request))
 }
 
-/// Whether another controller may delete the Machine, because a health check requests its remediation.
+/// Whether another controller may delete the Machine, because a health check requests its remediation. Of the strategies of
+/// the example controller, two delete; those of others are not known.
 pub fn may_be_deleted_by_another(world: &WorldState, machine: &Value) -> bool {
-    condition_status(machine, keys::EXTERNALLY_REMEDIATED) == "False" || requests(world).contains_key(name(machine))
+    match requests(world).get(name(machine)) {
+        Some(request) if request["kind"] == "FakeCloudRemediation" => {
+            ["Delete", "Escalate"].contains(&text(request, "/spec/strategy"))
+        }
+        Some(_) => true,
+        // The request ended with the Machine.
+        None => condition_status(machine, keys::EXTERNALLY_REMEDIATED) == "False",
+    }
 }
 
 /// The active checks that select the Machine.

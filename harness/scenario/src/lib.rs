@@ -398,7 +398,9 @@ impl Scenario {
         let at_gate = self.steps.iter().find_map(|step| match step {
             Step::Crash(crash) => stage.why_no_gate(crash.process),
             Step::Pause(pause) => stage.why_no_gate(pause.process),
-            Step::Process(step) if step.name == Process::Remediation => stage.why_no_gate(step.name),
+            Step::Process(step) if step.name == Process::Remediation && stage != StageKind::Sim => {
+                Some("the remediation controller can be stopped on stage sim only")
+            }
             _ => None,
         });
         if let Some(reason) = at_gate {

@@ -210,7 +210,10 @@ impl Gate {
             match until {
                 Some(until) => {
                     self.trace().clock().sleep_until(until).await;
-                    self.resume();
+                    // A pause that ends later may have begun.
+                    if self.lock().paused_until == Some(until) {
+                        self.resume();
+                    }
                 }
                 None => paused.await,
             }
@@ -243,7 +246,7 @@ impl Gate {
         self.start_pause(time, &format!("pause from effect {effect} for {time:?}"));
     }
 
-    /// Pauses the process for `time`, starting now.
+    /// Pauses the process for `time`, starting now. Overlapping pauses end at the latest of their ends.
     pub fn pause_for(&self, time: Duration) {
         self.start_pause(time, &format!("pause for {time:?}"));
     }
@@ -257,7 +260,7 @@ impl Gate {
         let until = later(self.trace().clock().now(), time);
         let on_pause = {
             let mut state = self.lock();
-            state.paused_until = Some(until);
+            state.paused_until = state.paused_until.max(Some(until));
             state.on_pause.clone()
         };
         self.trace().fault(self.name(), message);

@@ -398,7 +398,7 @@ fn named(scenarios: &[Scenario], names: &[String], runs: impl Fn(&Scenario) -> b
         };
         if matching.is_empty() {
             return Err(Stop::Usage(format!(
-                "no scenario of the suite {name:?} runs on that stage"
+                "no scenario of the suite {name:?} runs on that stage, with the process that is asked for"
             )));
         }
         for scenario in matching {

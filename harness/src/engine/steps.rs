@@ -213,7 +213,8 @@ impl<S: Stage> Engine<'_, S> {
             }
             Request::Pause(pause) => {
                 let time = pause.time.value(self.stage.timeouts());
-                self.invariants.rules.paused_until = Some(self.later(time));
+                let until = Some(self.later(time));
+                self.invariants.rules.paused_until = self.invariants.rules.paused_until.max(until);
                 let paused = self.stage.pause(pause.process, time).await;
                 paused.map_err(refused)?;
                 return Ok(Effect::Something);

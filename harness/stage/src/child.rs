@@ -8,9 +8,12 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clap::Args;
+use clock::Clock;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
@@ -141,6 +144,8 @@ pub struct Running {
     log: PathBuf,
     child: Child,
     group: Option<Pid>,
+    /// The number of pauses that have not ended.
+    pauses: Arc<AtomicUsize>,
 }
 
 impl Program {
@@ -178,6 +183,7 @@ impl Program {
             log: self.log.clone(),
             child,
             group,
+            pauses: Arc::default(),
         })
     }
 }
@@ -200,6 +206,21 @@ impl Running {
     /// The process group of the program.
     pub fn group(&self) -> Group {
         Group(self.group)
+    }
+
+    /// Stops the program (SIGSTOP), and continues it (SIGCONT) after `time`. Overlapping pauses end at the latest of their ends.
+    pub fn pause(&self, time: Duration, clock: Clock) {
+        let (group, pauses) = (self.group(), Arc::downgrade(&self.pauses));
+        self.pauses.fetch_add(1, Ordering::Relaxed);
+        group.set_stopped(true);
+        tokio::spawn(async move {
+            clock.sleep(time).await;
+            // After the program ended, another one may have the number of its group.
+            let pauses = pauses.upgrade();
+            if pauses.is_some_and(|pauses| pauses.fetch_sub(1, Ordering::Relaxed) == 1) {
+                group.set_stopped(false);
+            }
+        });
     }
 
     /// Whether it has ended.

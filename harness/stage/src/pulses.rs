@@ -31,8 +31,8 @@ pub(super) fn of_kubelets(job: &Job, start: Timestamp, timeouts: &Timeouts) -> O
     }
     for disturbance in &job.plan.disturbances {
         match disturbance {
-            Disturbance::Pause(pause) if pause.process != Process::Mcm => return None,
-            Disturbance::Lag(lag) if lag.process != Process::Mcm => return None,
+            Disturbance::Pause(pause) if uses_kubelet_leases(pause.process) => return None,
+            Disturbance::Lag(lag) if uses_kubelet_leases(lag.process) => return None,
             Disturbance::Api(rule) if hits_kubelet_leases(rule) => explicit_periods.push(window(rule, start, timeouts)),
             Disturbance::Crash(_)
             | Disturbance::Pause(_)
@@ -110,10 +110,15 @@ fn needs_every_renewal(job: &Job) -> bool {
 fn may_cut_kubelet_leases(step: &Step) -> bool {
     match step {
         Step::ApiFault(fault) => fault.by.is_none() && hits_kubelet_leases(&fault.rule),
-        Step::Pause(pause) => pause.process != Process::Mcm,
-        Step::Process(step) => ![Process::Mcm, Process::Drivers].contains(&step.name),
+        Step::Pause(pause) => uses_kubelet_leases(pause.process),
+        Step::Process(step) => uses_kubelet_leases(step.name),
         _ => false,
     }
+}
+
+/// Whether the process is on the path between kubelets and node lifecycle.
+fn uses_kubelet_leases(process: Process) -> bool {
+    [Process::Controllers, Process::Fakecloud].contains(&process)
 }
 
 fn is_about(rule: &Rule, account: &str) -> bool {

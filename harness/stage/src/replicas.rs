@@ -129,7 +129,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Pauses the leader with SIGSTOP, and continues it with SIGCONT after that time.
+    /// Pauses the leader for that time.
     pub(super) async fn pause_leader(
         &mut self,
         time: Duration,
@@ -137,18 +137,8 @@ impl Replicas {
         namespace: &str,
     ) -> Result<(), StageError> {
         let clock = self.clock.clone();
-        let group = self
-            .leader(client, namespace)
-            .await?
-            .running
-            .as_ref()
-            .map(Running::group);
-        if let Some(group) = group {
-            group.set_stopped(true);
-            tokio::spawn(async move {
-                clock.sleep(time).await;
-                group.set_stopped(false);
-            });
+        if let Some(running) = &self.leader(client, namespace).await?.running {
+            running.pause(time, clock);
         }
         Ok(())
     }

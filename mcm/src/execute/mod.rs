@@ -125,8 +125,8 @@ impl ActionExecutor {
                     .await?
             }
             Action::Claim { by, again } => {
-                let gate = self.claim(&view.machine, by, *again).await?;
-                let answer = gate.map_or(Ok(()), Err);
+                let admission = self.claim(&view.machine, by, *again).await?;
+                let answer = admission.map_or(Ok(()), Err);
                 return Ok(Done::Claim(Claimed { again: *again, answer }));
             }
             Action::LeaveOwnersList => self.leave_owners_list(&view.machine).await?,

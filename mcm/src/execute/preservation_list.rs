@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use mcm_api::{Machine, MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
 use mcm_core::ownership::{controller, is_controlled_by};
-use mcm_core::preservation::{Claim, Gate, OwnersList};
+use mcm_core::preservation::{Admission, Claim, OwnersList};
 use serde_json::Value;
 
 use super::{ActionExecutor, refused};
@@ -35,7 +35,12 @@ impl Owner {
 
 impl ActionExecutor {
     /// Adds the machine to its owner's list; returns the reason why it may not be preserved, if there is one.
-    pub(crate) async fn claim(&self, machine: &Machine, by: &PreservedBy, again: bool) -> kube::Result<Option<Gate>> {
+    pub(crate) async fn claim(
+        &self,
+        machine: &Machine,
+        by: &PreservedBy,
+        again: bool,
+    ) -> kube::Result<Option<Admission>> {
         let entry = PreservationEntry {
             uid: machine.uid().unwrap_or_default(),
             name: machine.name_any(),
@@ -46,19 +51,19 @@ impl ActionExecutor {
         let _turn = self.claiming.lock().await;
         for _ in 0..ATTEMPTS {
             let Some(owner) = self.owner(machine).await? else {
-                return Ok(Some(Gate::NoList));
+                return Ok(Some(Admission::NoList));
             };
             let owner = if defect!(OnlyRollingDeploymentsPreserve | AutomaticPreservationInRollout) {
                 match defects::misread(owner) {
                     Ok(owner) => owner,
-                    Err(gate) => return Ok(Some(gate)),
+                    Err(admission) => return Ok(Some(admission)),
                 }
             } else {
                 owner
             };
             let patch = match owner.owners_list().claim(&entry, again) {
                 Claim::Entered => return Ok(None),
-                Claim::Refused(gate) => return Ok(Some(gate)),
+                Claim::Refused(admission) => return Ok(Some(admission)),
                 Claim::Enter(patch) => patch,
             };
             match self.write_list(&owner, patch).await {

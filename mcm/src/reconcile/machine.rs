@@ -48,6 +48,12 @@ impl Controllers {
             };
             let view = self.view(&machine, &pass);
             let plan = decide_ahead(&view, &self.settings, self.executor.clock.now());
+            if let Some(status) = &plan.status
+                && must_wait_for_sibling(&self.executor.state, &self.pending_statuses, &view.machine, status)
+            {
+                tracing::debug!(machine = %key, "another machine of the deployment is about to be Failed");
+                return Outcome::after(SIBLING_POLL);
+            }
             log(key, &plan);
             let mut triggers = self.required_work(&plan.reason);
             let expiry = plan.expiry;
@@ -113,9 +119,6 @@ impl Controllers {
         pass.failure = None;
         let key = Key::of(&view.machine);
         if let Some(status) = &plan.status {
-            if must_wait_for_sibling(&self.executor.state, &self.pending_statuses, &view.machine, status) {
-                return Next::Wake(Some(SIBLING_POLL));
-            }
             // Before the first await: a concurrent decision about a sibling must consider it.
             self.pending_statuses.set(key.clone(), status.clone());
         }

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use mcm_api::{Machine, MachineClass, MachineName, MachineStatus, NodeName, Phase, PreservationStage, keys};
 use mcm_core::class::secret_key;
 use mcm_core::health_check::owner;
-use mcm_core::machine::{Answer, NodeView, Rank, Secret, SecretData, Sibling, View, is_drained_in_place};
+use mcm_core::machine::{self, Answer, NodeView, Rank, Secret, SecretData, Sibling, View, is_drained_in_place};
 use mcm_core::ownership::controller;
 
 use super::cluster_state::{ClusterState, TargetState};
@@ -187,12 +187,15 @@ pub(crate) fn must_wait_for_sibling(
     failing
         .filter(|key| *key != Key::of(machine))
         .filter_map(|key| state.machines.get(&key))
-        .any(|other| deployment(&other).as_ref() == Some(&own) && is_settled(&other.status))
+        .any(|other| {
+            deployment(&other).as_ref() == Some(&own) && other.status.current_status.base() != Some(&Phase::Failed)
+        })
 }
 
 /// Whether other machines of the deployment may become Failed beside this one.
 fn is_settled(status: &MachineStatus) -> bool {
-    status.is_preserved() || matches!(status.current_status.base(), Some(Phase::Running | Phase::Unknown))
+    let phase = status.current_status.base();
+    machine::is_settled(phase) || status.is_preserved() && phase != Some(&Phase::Terminating)
 }
 
 #[cfg(test)]
@@ -311,19 +314,21 @@ mod tests {
 
     #[rstest]
     #[case::an_update("pool", Phase::Running, Phase::InPlaceUpdating, true)]
+    #[case::a_deletion_after_an_update("pool", Phase::InPlaceUpdateFailed, Phase::Terminating, true)]
     #[case::a_deletion("pool", Phase::Unknown, Phase::Terminating, true)]
     #[case::a_recovery("pool", Phase::Unknown, Phase::Running, false)]
     #[case::the_end_of_an_update("pool", Phase::InPlaceUpdating, Phase::InPlaceUpdateFailed, false)]
     #[case::a_deletion_of_a_failed_machine("pool", Phase::Failed, Phase::Terminating, false)]
     #[case::another_deployment("other", Phase::Running, Phase::InPlaceUpdating, false)]
     fn a_machine_stays_settled_while_another_is_about_to_fail(
+        #[values(Phase::Running, Phase::Pending, Phase::InPlaceUpdateFailed)] failing: Phase,
         #[case] deployment: &str,
         #[case] phase: Phase,
         #[case] intended: Phase,
         #[case] waits: bool,
     ) {
         let (state, pending_statuses) = (with_target(), PendingStatuses::default());
-        let failing = state.machines.wrote(of_deployment("a", "pool", Some(Phase::Running)));
+        let failing = state.machines.wrote(of_deployment("a", "pool", Some(failing)));
         let machine = state.machines.wrote(of_deployment("b", deployment, Some(phase)));
         let intended = in_phase(intended, false);
         let must_wait = || must_wait_for_sibling(&state, &pending_statuses, &machine, &intended);

@@ -17,7 +17,7 @@ use super::judging_rules::JudgingRules;
 use super::named::Lately;
 use super::preservation::limit;
 use crate::object::{after, annotation, is_deleting, label, name, owner, phase, time, uid, version};
-use crate::remediation::may_be_deleted_by_another;
+use crate::remediation::{is_remediation_requested, may_be_deleted_by_another};
 use crate::world::WorldState;
 
 /// A set's generation and replicas.
@@ -374,9 +374,10 @@ fn is_replaced(machine: &Value) -> bool {
 }
 
 /// Whether the machine may have been Failed without an observation of it: a relist delivers its deletion and the first
-/// phase after it at once, which are two writes.
+/// phase after it at once, which are two writes. A Running machine fails only on request of a health check.
 fn was_failed_unseen(before: Option<&Value>, machine: &Value) -> bool {
-    phase(machine) == "Terminating" && before.is_some_and(|before| phase(before) != "Terminating")
+    let may_fail = |before: &Value| phase(before) != "Running" || is_remediation_requested(machine);
+    phase(machine) == "Terminating" && before.is_some_and(|before| phase(before) != "Terminating" && may_fail(before))
 }
 
 /// A node has an annotation value that cluster-autoscaler does not read, and the machine's template does not request

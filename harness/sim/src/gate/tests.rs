@@ -345,3 +345,24 @@ async fn a_watch_of_a_paused_process_waits() {
     }
     assert_eq!(fixture.served(), 1);
 }
+
+#[rstest]
+#[case::shorter(5, 21)]
+#[case::longer(30, 41)]
+#[tokio::test(start_paused = true)]
+async fn overlapping_pauses_end_at_the_latest_of_their_ends(#[case] seconds: u64, #[case] resumed: i64) {
+    let fixture = Fixture::new();
+    let gate = fixture.gate.clone();
+    gate.pause_for(Duration::from_secs(20));
+    let second = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        gate.pause_for(Duration::from_secs(seconds));
+        gate.resumed().await;
+        gate.trace().clock().now().as_second()
+    };
+    tokio::select! {
+        biased;
+        () = fixture.gate.serve_pauses::<()>() => unreachable!(),
+        at = second => assert_eq!(at, resumed),
+    }
+}

@@ -7,11 +7,10 @@ mod api;
 
 use clock::{Seed, Stream};
 use mcm_api::Code;
+use scenario::Scenario;
 use scenario::builder::seconds;
 use scenario::plan::{Disturbance, KubeletFault, Lag, Pause, VmFault};
 use scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Process, VmAction, Window};
-
-use scenario::Scenario;
 
 use super::Life;
 
@@ -22,7 +21,8 @@ const EFFECTS: u64 = 14;
 /// namespaces.
 const EFFECTS_OF_CONTROLLERS: u64 = 5;
 
-/// Range of the effects of other processes for each machine: renewals of a Lease and reads of VMs are effects, too.
+/// Crash points of other processes are drawn from this many effects for each machine: renewals of a Lease and reads of
+/// VMs are effects, too.
 const EFFECTS_OF_OTHERS: u64 = 30;
 
 /// Draws disturbances of one kind.
@@ -72,8 +72,8 @@ pub(super) fn draw_of(seed: &Seed, kinds: &[&str], size: u64, span: u64, lives: 
     disturbances
 }
 
-/// Crashes and pauses of the processes beside mcm that the scenario's world has.
-pub(super) fn of_other_processes(seed: &Seed, scenario: &Scenario, size: u64) -> Vec<Disturbance> {
+/// Crashes of the processes beside mcm that the scenario's world has, and pauses of them if the kinds contain them.
+pub(super) fn of_other_processes(seed: &Seed, kinds: &[&str], scenario: &Scenario, size: u64) -> Vec<Disturbance> {
     let processes = [Process::HealthChecks, Process::Remediation];
     let present = processes.into_iter().filter(|process| scenario.has_process(*process));
     let draw = |process: Process| {
@@ -92,7 +92,7 @@ pub(super) fn of_other_processes(seed: &Seed, scenario: &Scenario, size: u64) ->
                 effect,
                 may_miss: false,
             })),
-            2 => Some(Disturbance::Pause(Pause {
+            2 if kinds.contains(&"pause") => Some(Disturbance::Pause(Pause {
                 process,
                 effect,
                 time: seconds(1 + stream.below(120)),

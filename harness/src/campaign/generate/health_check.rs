@@ -64,7 +64,12 @@ pub(super) fn plan(suite: &Suite, number: u64, seed: &Seed, size: u64) -> Plan {
     };
     let mut disturbances = faults::draw_of(&seed.child("faults"), kinds, size, span, &lives);
     let scenario = scenario(suite, seed, &mut world, (size, span));
-    disturbances.extend(faults::of_other_processes(&seed.child("faults"), &scenario, size));
+    disturbances.extend(faults::of_other_processes(
+        &seed.child("faults"),
+        kinds,
+        &scenario,
+        size,
+    ));
     Plan {
         disturbances,
         may_miss: true,

@@ -5,9 +5,9 @@ use scenario::job::Job;
 use scenario::plan::Disturbance;
 use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
-use scenario::step::Crash;
+use scenario::step::{Crash, Process};
 
-use super::CrashCommand;
+use super::{CrashCommand, CrashTarget};
 use crate::campaign::mask::Mask;
 use crate::cli::progress;
 use crate::report::store;
@@ -57,6 +57,9 @@ impl CrashCommand {
         }
         if job.plan.disturbances.len() > 1 {
             line += " --pairs";
+        }
+        if self.process != CrashTarget::Mcm {
+            line += &format!(" --process {}", Process::from(self.process));
         }
         line += &format!(" --seed {}", self.seed);
         if let Some(settle) = &self.settle {

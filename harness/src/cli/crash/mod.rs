@@ -69,9 +69,9 @@ pub(super) struct CrashCommand {
     #[arg(long, value_name = "COMMAND", conflicts_with = "mutant")]
     controller: Option<String>,
 
-    /// The process that crashes; other ones than mcm belong to worlds that have them
+    /// The process to crash; health-checks and remediation exist only in some worlds
     #[arg(long, value_name = "NAME", default_value = "mcm", conflicts_with = "controller")]
-    process: Crashing,
+    process: CrashTarget,
 
     /// Instead of a crash: from each effect on, for twice this time, the controller sees all changes this much later
     #[arg(long, value_name = "TIME", conflicts_with = "pairs")]
@@ -118,7 +118,7 @@ pub(super) struct CrashCommand {
 
 /// A process whose effects are crash points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Crashing {
+enum CrashTarget {
     /// The machine controller manager
     Mcm,
     /// The process that only checks the health of machines
@@ -127,12 +127,12 @@ enum Crashing {
     Remediation,
 }
 
-impl From<Crashing> for Process {
-    fn from(crashing: Crashing) -> Self {
+impl From<CrashTarget> for Process {
+    fn from(crashing: CrashTarget) -> Self {
         match crashing {
-            Crashing::Mcm => Self::Mcm,
-            Crashing::HealthChecks => Self::HealthChecks,
-            Crashing::Remediation => Self::Remediation,
+            CrashTarget::Mcm => Self::Mcm,
+            CrashTarget::HealthChecks => Self::HealthChecks,
+            CrashTarget::Remediation => Self::Remediation,
         }
     }
 }
@@ -184,6 +184,10 @@ impl CrashCommand {
     fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Stop> {
         let stage = self.stage();
         let process = self.process.into();
+        if self.lag.is_some() && process == Process::Remediation {
+            let message = "--lag delays watches, and the remediation controller has none: it lists its requests";
+            return Err(Stop::Usage(message.to_owned()));
+        }
         let can_crash = |scenario: &Scenario| scenario.runs_on(stage) && scenario.has_process(process);
         let by_name = named(scenarios, &self.names, can_crash)?;
         let mut chosen: Vec<_> = by_name.into_iter().map(|scenario| (scenario, None)).collect();
@@ -196,6 +200,12 @@ impl CrashCommand {
                 return Err(Stop::Usage(format!(
                     "scenario {} does not run on stage {stage}: {reason}",
                     scenario.name
+                )));
+            }
+            if !scenario.has_process(process) {
+                let name = &scenario.name;
+                return Err(Stop::Usage(format!(
+                    "the world of scenario {name} has no process {process}"
                 )));
             }
         }
@@ -301,8 +311,7 @@ impl CrashCommand {
         let points = crash_points(process, effects, 0);
         if points.is_empty() {
             return Err(Stop::Usage(format!(
-                "process {process} has no effects in scenario {name}: it writes nothing to the API server and calls no \
-                 cloud, or is not part of the scenario's world"
+                "process {process} has no effects in scenario {name}: it writes nothing to the API server and calls no cloud"
             )));
         }
         let selected = points.into_iter().filter(|point| match self.lag {

@@ -44,7 +44,7 @@ impl FromStr for Only {
 }
 
 /// Crash points before and after every effect of a process with a number above `after`, except effects that repeat
-/// others: renewals of a Lease after the first one, and attempts to evict a pod and reads of a VM except the first two and
+/// others: renewals of a Lease after the first one, and attempts to evict a pod and reads of VMs except the first two and
 /// the last two. A crash at such an effect is equivalent to one between its neighbours, and a scenario of hours has
 /// thousands of them.
 pub(super) fn crash_points(process: Process, effects: &[Effect], after: u64) -> Vec<Crash> {
@@ -91,7 +91,7 @@ fn is_read_of_vm(effect: &Effect) -> bool {
     effect.description.contains("GetVm")
 }
 
-/// Whether the effects of mcm differ from the undisturbed run in number or order. The repetition of an effect that a
+/// Whether the effects of the process differ from the undisturbed run in number or order. The repetition of an effect that a
 /// crash prevented does not count.
 pub(super) fn changed_path(undisturbed: &RunResult, disturbed: &RunResult) -> bool {
     let prevented = |effect: &Effect| {
@@ -101,7 +101,8 @@ pub(super) fn changed_path(undisturbed: &RunResult, disturbed: &RunResult) -> bo
             .any(|disturbance| disturbance.what.ends_with(&format!("before effect {}", effect.number)))
     };
     let path = |effects: &[Effect], prevented: &dyn Fn(&Effect) -> bool| -> Vec<String> {
-        let kept = effects.iter().filter(|effect| !is_lease(effect) && !prevented(effect));
+        let repeats = |effect: &&Effect| is_lease(effect) || is_read_of_vm(effect);
+        let kept = effects.iter().filter(|effect| !repeats(effect) && !prevented(effect));
         kept.map(without_random_name).collect()
     };
     path(&undisturbed.effects, &|_| false) != path(&disturbed.effects, &prevented)

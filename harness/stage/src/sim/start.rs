@@ -375,7 +375,8 @@ impl<'a> Starting<'a> {
         let process = sim::process(HEALTH_CHECKS, gate.clone(), move || {
             let control = checks.client(&server);
             let clusters = Clusters::new(control, has_target.then(|| checks.client(&target)));
-            checks.next(&clusters, Arc::new(GrpcDriver::new(fakecloud.driver_server())))
+            let incarnation = checks.next(&clusters, Arc::new(GrpcDriver::new(fakecloud.driver_server())));
+            async move { format!("{HEALTH_CHECKS} ended: {}", incarnation.await) }
         })
         .restart_after(restarts_after(self.job));
         OptionalPart::of(Part::spawn(process, &gate, &mut self.parts))
@@ -462,8 +463,8 @@ fn client_of_server(gate: &Gate, server: &Server, identity: Identity) -> kube::C
     kube::Client::new(gate.api().layer(server.service(identity)), NAMESPACE)
 }
 
-/// After which ends the supervisor restarts a process that holds a Lease: after all if a disturbance may make it lose the
-/// Lease, and otherwise after none.
+/// Whether the supervisor restarts a process with a Lease when it ends: always if a disturbance may take the Lease,
+/// otherwise never.
 fn restarts_after(job: &Job) -> fn(&String) -> bool {
     let disturbs = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_));
     if !job.plan.disturbances.is_empty() || job.plan.scenario.steps.iter().any(disturbs) {

@@ -40,17 +40,17 @@ pub(super) fn grow(rollout: &mut RolloutDraft, newest: usize) -> bool {
 /// An old set while its new size is computed: the machines that stay, next candidate for deletion first.
 struct Leaving {
     position: usize,
-    staying: VecDeque<Arc<Machine>>,
+    retained: VecDeque<Arc<Machine>>,
     size: i32,
 }
 
 impl Leaving {
     /// Reduces the size by one. Returns the machine that is deleted, if it exists already.
     fn pop(&mut self) -> Option<Arc<Machine>> {
-        let existing = self.staying.len() as i64;
+        let existing = self.retained.len() as i64;
         let exists = i64::from(self.size) <= existing;
         self.size -= 1;
-        if exists { self.staying.pop_front() } else { None }
+        if exists { self.retained.pop_front() } else { None }
     }
 }
 
@@ -84,10 +84,10 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
         .iter()
         .filter_map(|position| {
             let set = rollout.sets.get(*position).filter(|set| set.replicas() > 0)?;
-            let staying = set.staying().into_iter().cloned().collect();
+            let retained = set.retained().into_iter().cloned().collect();
             Some(Leaving {
                 position: *position,
-                staying,
+                retained,
                 size: set.replicas(),
             })
         })
@@ -100,7 +100,7 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
     // First machines that do not serve: their deletion does not reduce availability.
     for set in &mut leaving {
         let next =
-            |set: &Leaving| set.size as usize > set.staying.len() || !serves(rollout, set.position, &set.staying[0]);
+            |set: &Leaving| set.size as usize > set.retained.len() || !serves(rollout, set.position, &set.retained[0]);
         while ordered - required(kept) - missing > 0 && set.size > 0 && next(set) {
             kept -= i64::from(set.pop().is_some_and(|machine| machine.status.is_kept_failed()));
             ordered -= 1;

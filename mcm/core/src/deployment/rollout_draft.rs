@@ -68,13 +68,13 @@ impl SetDraft {
     }
 
     /// Machines that stay once the set has its desired size, next candidate for deletion first.
-    pub fn staying(&self) -> Vec<&Arc<Machine>> {
-        self.staying_of(i64::from(self.replicas()))
+    pub fn retained(&self) -> Vec<&Arc<Machine>> {
+        self.retained_of(i64::from(self.replicas()))
     }
 
-    /// As [`Self::staying`], if the set had that size. Updated machines move to the newest set, which takes over their
+    /// As [`Self::retained`], if the set had that size. Updated machines move to the newest set, which takes over their
     /// places, so they come last.
-    pub fn staying_of(&self, size: i64) -> Vec<&Arc<Machine>> {
+    pub fn retained_of(&self, size: i64) -> Vec<&Arc<Machine>> {
         let active = self.machines.iter().filter(|machine| is_active(machine));
         let moves = |machine: &&Arc<Machine>| self.is_chosen(machine) && is_updated(machine);
         let (moving, others): (Vec<_>, Vec<_>) = active.partition(moves);
@@ -103,8 +103,8 @@ impl SetDraft {
 
     /// How many machines serve once the set has its desired size.
     pub fn serving(&self, now: Timestamp) -> i64 {
-        let staying = self.staying().into_iter();
-        staying.filter(|machine| self.serves(machine, now)).count() as i64
+        let retained = self.retained().into_iter();
+        retained.filter(|machine| self.serves(machine, now)).count() as i64
     }
 
     pub fn available(&self, now: Timestamp) -> i64 {
@@ -113,8 +113,8 @@ impl SetDraft {
 
     /// How many would be available if the set had that size.
     pub fn available_of(&self, size: i64, now: Timestamp) -> i64 {
-        let staying = self.staying_of(size).into_iter();
-        staying.filter(|machine| self.is_available(machine, now)).count() as i64
+        let retained = self.retained_of(size).into_iter();
+        retained.filter(|machine| self.is_available(machine, now)).count() as i64
     }
 }
 
@@ -200,8 +200,8 @@ impl<'a> RolloutDraft<'a> {
 
     /// How many preserved failed machines stay in their sets. They do not serve, and a rollout does not wait for them.
     pub fn kept_failed(&self) -> i64 {
-        let staying = self.sets.iter().flat_map(SetDraft::staying);
-        staying.filter(|machine| machine.status.is_kept_failed()).count() as i64
+        let retained = self.sets.iter().flat_map(SetDraft::retained);
+        retained.filter(|machine| machine.status.is_kept_failed()).count() as i64
     }
 
     /// Sets the size of a set, and records the deployment's size in its annotations. Returns whether the size changed.

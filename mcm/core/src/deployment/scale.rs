@@ -6,8 +6,8 @@ use std::sync::Arc;
 use mcm_api::{Machine, PreservedBy, keys};
 
 use super::bounds::{IN_PLACE_UPDATE, ROLLING_UPDATE};
+use super::retained::RetainedMachines;
 use super::rollout_draft::{RolloutDraft, SetDraft};
-use super::staying::Staying;
 use super::{Reason, revision};
 
 /// Whether the sets were sized for another number of replicas. If no set has the newest template, the rollout comes
@@ -159,21 +159,21 @@ fn proportional(rollout: &RolloutDraft, active: &[usize], newest: Option<usize>)
 /// available machines that are selected for an update: they serve again once it has ended.
 fn spare_available(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
     let least = i64::from(rollout.replicas()) - rollout.bounds().unavailable;
-    let staying = staying(rollout, sizes);
+    let retained = retained(rollout, sizes);
     // The gain of the smallest number of additional places that gains anything: preserved failed machines outrank
     // serving ones.
-    let gain = |(position, size): &(usize, i64), staying: &Staying| {
+    let gain = |(position, size): &(usize, i64), retained: &RetainedMachines| {
         let most = i64::from(rollout.sets[*position].replicas()) - size;
-        let places = staying.places_to_gain(*size, most)?;
-        let (now, then) = (staying.counts(*size), staying.counts(size + places));
+        let places = retained.places_to_gain(*size, most)?;
+        let (now, then) = (retained.counts(*size), retained.counts(size + places));
         let gain = (then.serving - now.serving, then.available - now.available);
         Some((gain, Reverse(places)))
     };
     for _ in 0..rollout.replicas() {
-        let serving = total_serving(&staying, sizes);
+        let serving = total_serving(&retained, sizes);
         let gains = (0..sizes.len())
             .rev()
-            .filter_map(|to| Some((gain(&sizes[to], &staying[to])?, to)));
+            .filter_map(|to| Some((gain(&sizes[to], &retained[to])?, to)));
         let most = gains.max_by_key(|(gain, _)| *gain).filter(|_| serving < least);
         let Some(((best, Reverse(places)), to)) = most else {
             return;
@@ -181,8 +181,8 @@ fn spare_available(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
         let mut changed = sizes.to_vec();
         for _ in 0..places {
             let loses_nothing = |index: &usize| {
-                let (staying, (_, size)) = (&staying[*index], changed[*index]);
-                *index != to && size > 0 && staying.counts(size - 1) == staying.counts(size)
+                let (retained, (_, size)) = (&retained[*index], changed[*index]);
+                *index != to && size > 0 && retained.counts(size - 1) == retained.counts(size)
             };
             match (0..changed.len()).find(loses_nothing) {
                 Some(from) => changed[from].1 -= 1,
@@ -197,17 +197,17 @@ fn spare_available(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
 }
 
 /// The machines of each of these sets that stay.
-fn staying<'a>(rollout: &'a RolloutDraft, sizes: &[(usize, i64)]) -> Vec<Staying<'a>> {
+fn retained<'a>(rollout: &'a RolloutDraft, sizes: &[(usize, i64)]) -> Vec<RetainedMachines<'a>> {
     sizes
         .iter()
-        .map(|(position, _)| Staying::of(&rollout.sets[*position], rollout.now))
+        .map(|(position, _)| RetainedMachines::of(&rollout.sets[*position], rollout.now))
         .collect()
 }
 
 /// How many machines of all sets serve with these sizes.
-fn total_serving(staying: &[Staying], sizes: &[(usize, i64)]) -> i64 {
-    let each = staying.iter().zip(sizes);
-    each.map(|(staying, (_, size))| staying.counts(*size).serving).sum()
+fn total_serving(retained: &[RetainedMachines], sizes: &[(usize, i64)]) -> i64 {
+    let each = retained.iter().zip(sizes);
+    each.map(|(retained, (_, size))| retained.counts(*size).serving).sum()
 }
 
 /// Exchanges places between sets so that preserved machines are deleted last, and manually preserved ones after
@@ -229,13 +229,13 @@ fn spare_preserved(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
         i64::from(machine.is_some_and(|machine| set.serves(machine, rollout.now)))
     };
     let least = i64::from(rollout.replicas()) - rollout.bounds().unavailable - rollout.kept_failed();
-    let staying = staying(rollout, sizes);
+    let retained = retained(rollout, sizes);
     loop {
-        let serving = total_serving(&staying, sizes);
+        let serving = total_serving(&retained, sizes);
         // The effect of moving one place from the set `from` to the set `to`.
         let swap = |to: usize, from: usize| {
             let (taker, giver) = (&rollout.sets[sizes[to].0], &rollout.sets[sizes[from].0]);
-            let (gained, lost) = (staying[to].last(sizes[to].1 + 1), staying[from].last(sizes[from].1));
+            let (gained, lost) = (retained[to].last(sizes[to].1 + 1), retained[from].last(sizes[from].1));
             let served = serves(taker, gained) - serves(giver, lost);
             let possible = to != from
                 && sizes[to].1 < i64::from(taker.replicas())

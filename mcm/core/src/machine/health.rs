@@ -383,6 +383,14 @@ fn being_replaced(pass: &Pass) -> Option<String> {
     replaced_siblings(pass).into_iter().next()
 }
 
+/// Whether another machine of the deployment may become Failed while one has this phase.
+pub fn is_settled(phase: Option<&Phase>) -> bool {
+    matches!(
+        phase.map(Phase::base),
+        Some(Phase::Running | Phase::Unknown | Phase::InPlaceUpdateFailed)
+    )
+}
+
 /// The machines of the same deployment that are being deleted or created, by name.
 pub(super) fn replaced_siblings(pass: &Pass) -> BTreeSet<String> {
     // The owner's list has an entry for a sibling that was about to fail when a process died: that sibling fails first,
@@ -393,10 +401,8 @@ pub(super) fn replaced_siblings(pass: &Pass) -> BTreeSet<String> {
     let replaced = pass.view.siblings.iter().filter(|sibling| {
         let phase = sibling.phase.as_ref().map(Phase::base);
         // Siblings that wait themselves do not count, or they would wait for each other.
-        let settled = matches!(
-            phase,
-            Some(Phase::Running | Phase::Unknown | Phase::InPlaceUpdateFailed)
-        ) || defect!(OnlyFailedSiblingsHoldBack) && phase != Some(&Phase::Failed)
+        let settled = is_settled(phase)
+            || defect!(OnlyFailedSiblingsHoldBack) && phase != Some(&Phase::Failed)
             || defect!(TerminatingSiblingsDoNotHoldBack) && phase == Some(&Phase::Terminating);
         is_first(sibling)
             || !settled

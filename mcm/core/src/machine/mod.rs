@@ -43,6 +43,7 @@ mod view;
 pub use action::{Action, BootstrapToken, CallKind, CloudCall, Failure, MachinePatch, Metric, TokenOwner};
 pub use decide::decide;
 pub use drain_memory::{Attempt, DrainMemory, EvictionOutcome, MovingPod};
+pub use health::is_settled;
 pub use in_place::is_drained_in_place;
 pub use node_patch::{NodePatch, NodeWrite};
 pub use plan::Plan;

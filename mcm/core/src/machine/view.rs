@@ -19,7 +19,7 @@ use super::drain_memory::DrainMemory;
 use super::remediation_rank::Rank;
 use super::secret::Secret;
 use crate::health_check::owner::OwnerState;
-use crate::preservation::{self, Gate};
+use crate::preservation::{self, Admission};
 
 /// A snapshot of everything that a decision about one machine uses.
 ///
@@ -97,7 +97,7 @@ pub struct Claimed {
     /// Whether the claim ignored the maximum. Its answer does not apply to a claim that respects it.
     pub again: bool,
     /// `Ok`: the machine is in the list.
-    pub answer: Result<(), Gate>,
+    pub answer: Result<(), Admission>,
 }
 
 /// The observed state of a machine's Node.

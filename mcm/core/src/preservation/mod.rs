@@ -16,7 +16,7 @@ pub(crate) use owners_list::{is_rolling, sweep};
 pub(crate) use request::AUTOMATIC;
 pub use request::{Origin, PreservationRequest, Request, Resolved, resolve};
 pub use rule::{
-    Expiry, Failure, Gate, PreservationProgress, Refusal, Release, Situation, Step, on_failure, on_recovery,
+    Admission, Expiry, Failure, PreservationProgress, Refusal, Release, Situation, Step, on_failure, on_recovery,
     on_unchanged_phase, refusal, started_late,
 };
 pub use shown::shown;

@@ -10,7 +10,7 @@ use mcm_api::deployment::MachineDeploymentSpec;
 use mcm_api::{MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
 use serde_json::{Value, json};
 
-use super::Gate;
+use super::Admission;
 use crate::template::template_hash;
 
 /// The object that has the list.
@@ -30,7 +30,7 @@ pub enum Claim {
     /// The machine may be entered with this patch of the status, which carries the resourceVersion.
     Enter(Value),
     /// The machine may not be entered.
-    Refused(Gate),
+    Refused(Admission),
 }
 
 /// A machine's view of its owner's list.
@@ -166,7 +166,7 @@ impl OwnersList<'_> {
     /// (`again`).
     pub fn claim(&self, entry: &PreservationEntry, again: bool) -> Claim {
         if self.is_rolling() {
-            return Claim::Refused(Gate::RollingOut);
+            return Claim::Refused(Admission::RollingOut);
         }
         if self.entry(&entry.uid).is_some_and(|known| known.by == entry.by) {
             return Claim::Entered;
@@ -174,7 +174,7 @@ impl OwnersList<'_> {
         let mut entries: Vec<_> = self.entries().to_vec();
         let others = entries.iter().filter(|known| known.uid != entry.uid).count();
         if entry.by == PreservedBy::Auto && !again && others >= self.maximum() {
-            return Claim::Refused(Gate::Full);
+            return Claim::Refused(Admission::Full);
         }
         match entries.iter_mut().find(|known| known.uid == entry.uid) {
             Some(known) => *known = entry.clone(),
@@ -231,7 +231,7 @@ pub(crate) fn sweep(list: OwnersList<'_>, observed: Option<i32>, uids: &BTreeSet
 }
 
 fn release_surplus(entries: &mut [PreservationEntry], maximum: usize) {
-    let staying = entries.iter().filter(|entry| !entry.released).count();
+    let kept = entries.iter().filter(|entry| !entry.released).count();
     let age = |entry: &PreservationEntry| {
         let created: Option<&Time> = entry.created.as_ref();
         (created.map(|time| time.0), entry.name.clone())
@@ -241,7 +241,7 @@ fn release_surplus(entries: &mut [PreservationEntry], maximum: usize) {
         .filter(|entry| entry.by == PreservedBy::Auto && !entry.released)
         .collect();
     automatic.sort_by_key(|entry| age(entry));
-    for entry in automatic.into_iter().take(staying.saturating_sub(maximum)) {
+    for entry in automatic.into_iter().take(kept.saturating_sub(maximum)) {
         entry.released = true;
     }
 }
@@ -298,7 +298,7 @@ mod tests {
         let claim = OwnersList::Set(&set).claim(&entry("m", by), false);
         match (claim, expected) {
             (Claim::Entered, "known") => {}
-            (Claim::Refused(gate), expected) => assert_eq!(format!("{gate:?}"), expected),
+            (Claim::Refused(admission), expected) => assert_eq!(format!("{admission:?}"), expected),
             (Claim::Enter(patch), "entered") => {
                 assert_eq!(patch["metadata"]["resourceVersion"], "7");
                 let others = entries.iter().filter(|(name, _)| *name != "m").count();
@@ -327,7 +327,7 @@ mod tests {
         deployment.status.rolled_out = rolled_out.to_owned();
         for by in [AUTO, REQUESTED] {
             let claim = OwnersList::Deployment(&deployment).claim(&entry("m", by), true);
-            assert_eq!(claim == Claim::Refused(Gate::RollingOut), refused);
+            assert_eq!(claim == Claim::Refused(Admission::RollingOut), refused);
         }
     }
 

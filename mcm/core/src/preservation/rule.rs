@@ -35,7 +35,7 @@ pub enum Expiry {
 
 /// Whether the owner's list allows the preservation of a failing machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Gate {
+pub enum Admission {
     /// Allowed, also without a request.
     Open,
     /// Allowed only with a current or earlier request: the maximum is reached.
@@ -55,7 +55,7 @@ pub struct Situation {
     /// Its phase, without the sub-phase.
     pub phase: Option<Phase>,
     /// The progress of its preservation.
-    pub track: PreservationProgress,
+    pub progress: PreservationProgress,
     /// Who requested the current preservation; `None`: not recorded.
     pub by: Option<PreservedBy>,
     /// The request of the current preservation. While it is ending: the request at the start of the end.
@@ -103,7 +103,7 @@ impl Situation {
         if self.marked && self.is_automatic() && requested.is_none() {
             return Some(Release::MaximumLowered);
         }
-        if self.track == PreservationProgress::Draining && self.relapse && self.expiry == Expiry::None {
+        if self.progress == PreservationProgress::Draining && self.relapse && self.expiry == Expiry::None {
             return Some(Release::ExpiryRemoved);
         }
         None
@@ -173,8 +173,8 @@ pub enum Failure {
 }
 
 /// The rule for a machine that fails now.
-pub fn on_failure(now: &Situation, gate: Gate) -> Failure {
-    let active = now.track != PreservationProgress::Releasing && now.expiry != Expiry::None;
+pub fn on_failure(now: &Situation, admission: Admission) -> Failure {
+    let active = now.progress != PreservationProgress::Releasing && now.expiry != Expiry::None;
     if let Some(why) = now.end().filter(|_| active) {
         return Failure::Release(why);
     }
@@ -182,12 +182,12 @@ pub fn on_failure(now: &Situation, gate: Gate) -> Failure {
     if now.dialect == Dialect::Off || now.request == Request::Refused {
         return Failure::Replace;
     }
-    match gate {
-        Gate::RollingOut if active => Failure::Release(Release::RollingOut),
-        Gate::RollingOut => Failure::Replace,
+    match admission {
+        Admission::RollingOut if active => Failure::Release(Release::RollingOut),
+        Admission::RollingOut => Failure::Replace,
         _ if requested || active => Failure::KeepRequested,
-        Gate::Open if now.vm => Failure::Keep,
-        Gate::Open | Gate::Full | Gate::NoList => Failure::Replace,
+        Admission::Open if now.vm => Failure::Keep,
+        Admission::Open | Admission::Full | Admission::NoList => Failure::Replace,
     }
 }
 
@@ -214,13 +214,13 @@ impl Refusal {
 
 /// Why a machine that is replaced after a failure is not preserved; `None`: neither a user nor its deployment requests it.
 /// `maximum`: how many failed machines its deployment preserves without a request.
-pub fn refusal(now: &Situation, gate: Gate, maximum: usize) -> Option<Refusal> {
+pub fn refusal(now: &Situation, admission: Admission, maximum: usize) -> Option<Refusal> {
     let requested = now.request.preservation().is_some();
     let automatic = maximum > 0 && now.vm && now.request == Request::None;
-    match gate {
+    match admission {
         _ if now.dialect == Dialect::Off => None,
-        Gate::RollingOut if requested || automatic => Some(Refusal::RollingOut),
-        Gate::Full if automatic => Some(Refusal::MaximumReached),
+        Admission::RollingOut if requested || automatic => Some(Refusal::RollingOut),
+        Admission::Full if automatic => Some(Refusal::MaximumReached),
         _ => None,
     }
 }
@@ -230,7 +230,7 @@ pub fn refusal(now: &Situation, gate: Gate, maximum: usize) -> Option<Refusal> {
 /// # Errors
 /// The reason for which its preservation ends; `None`: it had none.
 pub fn on_recovery(now: &Situation) -> Result<(), Option<Release>> {
-    match now.track {
+    match now.progress {
         PreservationProgress::Free => Err(None),
         PreservationProgress::Releasing => Err(None),
         PreservationProgress::Draining | PreservationProgress::Preserved => {
@@ -269,7 +269,7 @@ pub fn on_unchanged_phase(now: &Situation) -> Step {
     if now.phase == Some(Phase::Terminating) {
         return Step::Nothing;
     }
-    match now.track {
+    match now.progress {
         PreservationProgress::Free => start(now),
         PreservationProgress::Releasing => {
             // The request of the ending preservation does not start another one.
@@ -293,14 +293,14 @@ pub fn on_unchanged_phase(now: &Situation) -> Step {
 }
 
 /// The rule for a machine that failed before it was preserved, given the answer of its owner's list.
-pub fn started_late(now: &Situation, gate: Gate) -> Step {
-    let kept = match gate {
-        Gate::RollingOut => false,
+pub fn started_late(now: &Situation, admission: Admission) -> Step {
+    let kept = match admission {
+        Admission::RollingOut => false,
         _ if !now.adopted => true,
-        Gate::Open => now.vm,
-        Gate::Full | Gate::NoList => false,
+        Admission::Open => now.vm,
+        Admission::Full | Admission::NoList => false,
     };
-    match now.track {
+    match now.progress {
         _ if kept => Step::StartFailed,
         // The marks of an earlier preservation, or of another controller, are removed in any case.
         PreservationProgress::Releasing => Step::Finish,

@@ -88,8 +88,8 @@ fn count_preserved(view: &View, claimed: &[Arc<Machine>], status: &mut MachineSe
     if controller(&set.metadata).is_some() {
         return;
     }
-    let staying = claimed.iter().filter(|machine| is_active(machine));
-    let uids = staying.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
+    let active = claimed.iter().filter(|machine| is_active(machine));
+    let uids = active.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
     let swept = sweep(
         OwnersList::Set(set),
         set.status.observed_auto_preserve_failed_max,

@@ -141,7 +141,7 @@ fn machines_that_the_set_did_not_remove_count_for_a_pass(#[case] time: Duration,
 
 #[rstest]
 #[case::failed(with(of_set("b", "Failed"), deleted_at(0)), true, None)]
-#[case::failed_before_a_relist(with(of_set("b", "Terminating"), deleted_at(0)), true, None)]
+#[case::running_before_a_relist(with(of_set("b", "Terminating"), deleted_at(0)), true, Some("I15"))]
 #[case::without_a_vm(with(of_set("b", "Running"), deleted_at(0)), false, None)]
 #[case::running(with(of_set("b", "Running"), deleted_at(0)), true, Some("I15"))]
 fn a_machine_that_failed_or_lost_its_vm_is_removed_without_a_request(

@@ -46,7 +46,7 @@ impl Facts {
     /// The facts without the Node's request.
     pub(super) fn without_node_request(&self) -> Self {
         let mut facts = self.clone();
-        if facts.resolved.origin == Origin::Node && facts.now.track == PreservationProgress::Free {
+        if facts.resolved.origin == Origin::Node && facts.now.progress == PreservationProgress::Free {
             facts.resolved.request = Request::None;
             facts.now.request = Request::None;
         }

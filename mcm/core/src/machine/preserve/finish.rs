@@ -22,7 +22,7 @@ pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
         ..facts.entering(pass, PreservationStage::Releasing)
     };
     let status = ended(pass, pass.machine().status.clone(), record);
-    let when = match facts.now.track {
+    let when = match facts.now.progress {
         PreservationProgress::Draining => " while its node is drained",
         _ => "",
     };

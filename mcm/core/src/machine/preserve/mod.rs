@@ -24,8 +24,8 @@ use super::{Action, CallKind, MachinePatch, Plan, Pod, Reason};
 use crate::event::EventType;
 use crate::ownership::controller;
 use crate::preservation::{
-    Expiry, Gate, ListView, Origin, PreservationProgress, PreservationRequest, Release, Request, Resolved, Situation,
-    Step, on_unchanged_phase, resolve, shown,
+    Admission, Expiry, ListView, Origin, PreservationProgress, PreservationRequest, Release, Request, Resolved,
+    Situation, Step, on_unchanged_phase, resolve, shown,
 };
 
 /// How many kept pods a message names.
@@ -245,7 +245,7 @@ impl Facts {
             Some(_) => Expiry::Ahead,
         };
         let failed = pass.phase() == Some(&Phase::Failed);
-        let track = match record.as_ref().map(|record| &record.stage) {
+        let progress = match record.as_ref().map(|record| &record.stage) {
             Some(PreservationStage::Draining) => PreservationProgress::Draining,
             Some(PreservationStage::Preserved) => PreservationProgress::Preserved,
             Some(PreservationStage::Releasing) => PreservationProgress::Releasing,
@@ -264,7 +264,7 @@ impl Facts {
         let now = Situation {
             dialect,
             phase: pass.phase().cloned(),
-            track,
+            progress,
             by,
             recorded_request: record
                 .as_ref()
@@ -408,14 +408,14 @@ fn is_standalone(pass: &Pass) -> bool {
 
 /// The answer of the owner's list if the view determines it; `None`: the list must be asked, as only it reliably shows
 /// rollouts.
-fn known_gate(pass: &Pass, requested: bool) -> Option<Gate> {
+fn known_admission(pass: &Pass, requested: bool) -> Option<Admission> {
     // The answer to a user's request applies to that request only: the user may have withdrawn it meanwhile.
     if let Some(claim) = pass.view.claim.filter(|claim| claim.again == requested) {
-        return Some(claim.answer.err().unwrap_or(Gate::Open));
+        return Some(claim.answer.err().unwrap_or(Admission::Open));
     }
     match &pass.view.owners_list {
-        _ if is_standalone(pass) => Some(Gate::NoList),
-        list if !requested && list.excludes_automatic() => Some(Gate::Full),
+        _ if is_standalone(pass) => Some(Admission::NoList),
+        list if !requested && list.excludes_automatic() => Some(Admission::Full),
         _ => None,
     }
 }

@@ -6,10 +6,11 @@ use mcm_api::{MachineStatus, Preservation, PreservationStage, PreservedBy};
 
 use super::super::pass::Pass;
 use super::super::{Action, Metric, Plan, Reason};
-use super::{Facts, RELAPSE, event, known_gate, text, with_expiry};
+use super::{Facts, RELAPSE, event, known_admission, text, with_expiry};
 use crate::event::EventType;
 use crate::preservation::{
-    Expiry, Failure, Gate, Origin, PreservationProgress, Release, Step, on_failure, on_recovery, refusal, started_late,
+    Admission, Expiry, Failure, Origin, PreservationProgress, Release, Step, on_failure, on_recovery, refusal,
+    started_late,
 };
 
 /// Changes `plan`, which sets the phase Failed: with this write the machine is protected, or it will be replaced.
@@ -17,30 +18,30 @@ pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
     let reduced = defect!(NodeRequestUnknownAtFailure).then(|| facts.without_node_request());
     let facts = reduced.as_ref().unwrap_or(facts);
     // If the decision does not depend on the owner's list, the list is not asked.
-    let settled = on_failure(&facts.now, Gate::NoList);
-    let (verdict, requested, gate) = match settled {
-        Failure::Release(_) => (settled, true, Gate::NoList),
-        Failure::Replace if !facts.now.vm || on_failure(&facts.now, Gate::Open) == Failure::Replace => {
-            (settled, false, Gate::NoList)
+    let settled = on_failure(&facts.now, Admission::NoList);
+    let (verdict, requested, admission) = match settled {
+        Failure::Release(_) => (settled, true, Admission::NoList),
+        Failure::Replace if !facts.now.vm || on_failure(&facts.now, Admission::Open) == Failure::Replace => {
+            (settled, false, Admission::NoList)
         }
         _ => {
             let requested = settled == Failure::KeepRequested;
-            match known_gate(pass, requested) {
-                Some(gate) => (on_failure(&facts.now, gate), requested, gate),
+            match known_admission(pass, requested) {
+                Some(admission) => (on_failure(&facts.now, admission), requested, admission),
                 None => return claim(facts, requested),
             }
         }
     };
     match verdict {
-        Failure::Replace => replaced(pass, facts, plan, gate),
+        Failure::Replace => replaced(pass, facts, plan, admission),
         Failure::Release(why) => released(pass, facts, plan, why),
         Failure::Keep | Failure::KeepRequested => draining(pass, facts, plan, requested),
     }
 }
 
 /// Explains on the machine why it is not preserved, if that is requested.
-fn replaced(pass: &Pass, facts: &Facts, mut plan: Plan, gate: Gate) -> Plan {
-    let Some(why) = refusal(&facts.now, gate, pass.view.owners_list.maximum()) else {
+fn replaced(pass: &Pass, facts: &Facts, mut plan: Plan, admission: Admission) -> Plan {
+    let Some(why) = refusal(&facts.now, admission, pass.view.owners_list.maximum()) else {
         return plan;
     };
     let text = format!("It is not preserved: {why}.");
@@ -66,12 +67,12 @@ fn replaced(pass: &Pass, facts: &Facts, mut plan: Plan, gate: Gate) -> Plan {
 /// it is not preserved.
 pub(super) fn start_failed(pass: &Pass, facts: &Facts) -> Option<Plan> {
     let requested = !facts.now.adopted;
-    let gate = match known_gate(pass, requested) {
-        Some(gate) => gate,
-        None if started_late(&facts.now, Gate::Open) == Step::StartFailed => return Some(claim(facts, requested)),
-        None => Gate::NoList,
+    let admission = match known_admission(pass, requested) {
+        Some(admission) => admission,
+        None if started_late(&facts.now, Admission::Open) == Step::StartFailed => return Some(claim(facts, requested)),
+        None => Admission::NoList,
     };
-    match started_late(&facts.now, gate) {
+    match started_late(&facts.now, admission) {
         Step::StartFailed => {
             let plan = Plan {
                 status: Some(pass.machine().status.clone()),
@@ -97,7 +98,7 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, requested: bool) -> Plan {
         record.by = PreservedBy::Auto;
     }
     // The expiry of a preservation that was ending does not apply to this one.
-    let relapse = facts.now.expiry != Expiry::None && facts.now.track != PreservationProgress::Releasing;
+    let relapse = facts.now.expiry != Expiry::None && facts.now.progress != PreservationProgress::Releasing;
     if relapse {
         record.reason = RELAPSE.to_owned();
     }

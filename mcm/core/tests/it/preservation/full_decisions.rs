@@ -12,7 +12,7 @@ use mcm_api::{
     MachineStatus, Operation, Phase, Preservation, PreservationEntry, PreservationStage, PreservedBy, State,
 };
 use mcm_core::machine::{Action, NodeView};
-use mcm_core::preservation::{Dialect, Gate, ListView};
+use mcm_core::preservation::{Admission, Dialect, ListView};
 
 use super::lab::Lab;
 use super::oracle::{Cell, outcome};
@@ -126,7 +126,7 @@ fn request_by(node: &mut Node, value: &str) {
 }
 
 /// The outcome of the first written status, in the terms of the table.
-fn decided(cell: &Cell<'_>, dialect: Dialect, gate: Gate, well: bool) -> &'static str {
+fn decided(cell: &Cell<'_>, dialect: Dialect, admission: Admission, well: bool) -> &'static str {
     let mut lab = lab(cell, dialect, well);
     for _ in 0..12 {
         let before = lab.machine().status.clone();
@@ -138,9 +138,9 @@ fn decided(cell: &Cell<'_>, dialect: Dialect, gate: Gate, well: bool) -> &'stati
             return settled(&before);
         }
         // A user's request is accepted regardless of the maximum.
-        lab.answer = match (plan.actions.last(), gate) {
-            (Some(Action::Claim { again: true, .. }), Gate::Full) | (_, Gate::Open) => Ok(()),
-            (_, gate) => Err(gate),
+        lab.answer = match (plan.actions.last(), admission) {
+            (Some(Action::Claim { again: true, .. }), Admission::Full) | (_, Admission::Open) => Ok(()),
+            (_, admission) => Err(admission),
         };
         lab.carry_out(plan);
     }
@@ -183,9 +183,9 @@ fn settled(status: &MachineStatus) -> &'static str {
 #[test]
 fn full_decisions_match_the_oracle() {
     let all = cells().filter(|(cell, ..)| is_representable(cell));
-    let all = all.flat_map(|(cell, dialect, gate)| {
+    let all = all.flat_map(|(cell, dialect, admission)| {
         let each = healths(&cell).iter().copied();
-        each.map(move |well| (outcome(&cell), decided(&cell, dialect, gate, well), cell, well))
+        each.map(move |well| (outcome(&cell), decided(&cell, dialect, admission, well), cell, well))
     });
     let (right, wrong): (Vec<_>, Vec<_>) = all.partition(|((expected, _), decided, ..)| decided == expected);
     assert!(right.len() + wrong.len() > 90_000, "{} cells", right.len());

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use mcm_api::{Phase, PreservationEntry, keys};
 use mcm_core::machine::{Action, Claimed, Metric, Plan, Settings, View, decide};
 use mcm_core::ownership::reference;
-use mcm_core::preservation::{Dialect, Gate, ListView};
+use mcm_core::preservation::{Admission, Dialect, ListView};
 use rstest::rstest;
 
 use crate::fixtures::*;
@@ -74,7 +74,7 @@ fn a_machine_rejected_by_a_full_list_fails_as_in_dialect_off() {
     let refused = View {
         claim: Some(Claimed {
             again: false,
-            answer: Err(Gate::Full),
+            answer: Err(Admission::Full),
         }),
         ..view.clone()
     };

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::NodeCondition;
 use mcm_api::{Machine, Phase, PreservationEntry, keys};
 use mcm_core::machine::{Action, Claimed, Failure, NodeView, Plan, Pod, Settings, View, decide};
 use mcm_core::ownership::reference;
-use mcm_core::preservation::{Gate, ListView};
+use mcm_core::preservation::{Admission, ListView};
 
 use crate::fixtures::*;
 
@@ -22,7 +22,7 @@ pub struct Lab {
     pub settings: Settings,
     pub now: Timestamp,
     /// The answer of the owner's list to a claim.
-    pub answer: Result<(), Gate>,
+    pub answer: Result<(), Admission>,
     /// Actions that the API server refuses.
     pub refuses: fn(&Action) -> bool,
     performed: Vec<String>,
@@ -221,7 +221,7 @@ impl Lab {
 
     /// The machine fails during a rollout, which ends its preservation.
     pub fn fails_in_a_rollout(&mut self) {
-        self.answer = Err(Gate::RollingOut);
+        self.answer = Err(Admission::RollingOut);
         self.reports(unhealthy());
         self.settle();
         self.now = minute(30);

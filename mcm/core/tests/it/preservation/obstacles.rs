@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::machine::NodeTemplateSpec;
 use mcm_api::{NodeName, PreservationStage, PreservedBy, keys};
 use mcm_core::machine::{Action, Answer, Failure, MachinePatch, NodeView};
-use mcm_core::preservation::{Gate, ListView};
+use mcm_core::preservation::{Admission, ListView};
 use rstest::rstest;
 
 use super::lab::{Lab, SCALE_DOWN_DISABLED, failing, kept, rolled, stuck};
@@ -307,7 +307,7 @@ fn an_entry_of_a_withdrawn_request_does_not_exceed_the_maximum() {
         by: PreservedBy::Machine,
         ..<_>::default()
     }));
-    lab.answer = Err(Gate::Full);
+    lab.answer = Err(Admission::Full);
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
 }
@@ -320,7 +320,7 @@ fn a_request_withdrawn_during_the_claim_does_not_exceed_the_maximum() {
     assert_eq!(actions(&claim), ["claim machine again"]);
     lab.carry_out(claim);
     lab.annotate("Machine", keys::PRESERVE_ANNOTATION, None);
-    lab.answer = Err(Gate::Full);
+    lab.answer = Err(Admission::Full);
     let done = lab.settle();
     assert!(done.contains(&"claim auto".to_owned()), "{done:?}");
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::NodeSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
 use mcm_core::machine::{NodeView, decide};
-use mcm_core::preservation::{Dialect, Gate, ListView};
+use mcm_core::preservation::{Admission, Dialect, ListView};
 use rstest::rstest;
 
 use super::lab::{Lab, SCALE_DOWN_DISABLED, failing, kept, stuck};
@@ -338,13 +338,13 @@ fn removing_the_expiry_ends_the_preservation_and_removes_its_request(#[case] run
 
 #[rstest]
 #[case::room(Dialect::V2, Ok(()), "Failed:Preserved")]
-#[case::full(Dialect::V2, Err(Gate::Full), "Failed")]
-#[case::rollout(Dialect::V2, Err(Gate::RollingOut), "Failed")]
+#[case::full(Dialect::V2, Err(Admission::Full), "Failed")]
+#[case::rollout(Dialect::V2, Err(Admission::RollingOut), "Failed")]
 #[case::upstream_dialect(Dialect::Upstream, Ok(()), "Failed")]
 #[case::off(Dialect::Off, Ok(()), "Failed")]
 fn a_machine_marked_by_another_controller_is_preserved_if_allowed(
     #[case] dialect: Dialect,
-    #[case] answer: Result<(), Gate>,
+    #[case] answer: Result<(), Admission>,
     #[case] phase: &str,
 ) {
     let mut lab = Lab::new(with_conditions(with_vm(Phase::Failed), &unhealthy()));
@@ -398,7 +398,7 @@ fn an_expired_failed_standalone_machine_is_deleted() {
 #[test]
 fn a_failing_machine_is_replaced_during_a_rollout_despite_a_request() {
     let mut lab = failing();
-    lab.answer = Err(Gate::RollingOut);
+    lab.answer = Err(Admission::RollingOut);
     lab.request("Machine", "when-failed");
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));

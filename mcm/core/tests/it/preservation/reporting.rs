@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
 use mcm_core::event::EventType;
 use mcm_core::machine::{Action, Claimed, Metric, NodeView, Plan};
-use mcm_core::preservation::{Dialect, Gate, ListView, Refusal, Release};
+use mcm_core::preservation::{Admission, Dialect, ListView, Refusal, Release};
 use rstest::rstest;
 
 use super::lab::{Lab, failing, kept, rolled, stuck};
@@ -184,7 +184,7 @@ fn the_condition_contains_requester_expiry_and_drain_result(#[case] kind: &str, 
 }
 
 /// The plan of a failing machine after its owner's list refused the claim; `request`: the value of its annotation.
-fn refused(gate: Gate, request: Option<&str>, maximum: usize) -> Plan {
+fn refused(admission: Admission, request: Option<&str>, maximum: usize) -> Plan {
     let mut lab = failing();
     if let Some(value) = request {
         lab.request("Machine", value);
@@ -194,27 +194,27 @@ fn refused(gate: Gate, request: Option<&str>, maximum: usize) -> Plan {
     }
     lab.view.claim = Some(Claimed {
         again: request.is_some(),
-        answer: Err(gate),
+        answer: Err(admission),
     });
     lab.decide()
 }
 
 #[rstest]
-#[case::asked_in_a_rollout(Gate::RollingOut, Some("when-failed"), 0, Some((Refusal::RollingOut, EventType::Warning)))]
-#[case::now_in_a_rollout(Gate::RollingOut, Some("now"), 1, Some((Refusal::RollingOut, EventType::Warning)))]
-#[case::automatic_in_a_rollout(Gate::RollingOut, None, 1, Some((Refusal::RollingOut, EventType::Normal)))]
-#[case::not_automatic_in_a_rollout(Gate::RollingOut, None, 0, None)]
-#[case::full(Gate::Full, None, 1, Some((Refusal::MaximumReached, EventType::Normal)))]
-#[case::no_automatic_preservation(Gate::Full, None, 0, None)]
-#[case::released_by_the_user(Gate::Full, Some("false"), 1, None)]
-#[case::without_a_list(Gate::NoList, None, 1, None)]
+#[case::asked_in_a_rollout(Admission::RollingOut, Some("when-failed"), 0, Some((Refusal::RollingOut, EventType::Warning)))]
+#[case::now_in_a_rollout(Admission::RollingOut, Some("now"), 1, Some((Refusal::RollingOut, EventType::Warning)))]
+#[case::automatic_in_a_rollout(Admission::RollingOut, None, 1, Some((Refusal::RollingOut, EventType::Normal)))]
+#[case::not_automatic_in_a_rollout(Admission::RollingOut, None, 0, None)]
+#[case::full(Admission::Full, None, 1, Some((Refusal::MaximumReached, EventType::Normal)))]
+#[case::no_automatic_preservation(Admission::Full, None, 0, None)]
+#[case::released_by_the_user(Admission::Full, Some("false"), 1, None)]
+#[case::without_a_list(Admission::NoList, None, 1, None)]
 fn a_request_that_is_not_honoured_is_explained(
-    #[case] gate: Gate,
+    #[case] admission: Admission,
     #[case] request: Option<&str>,
     #[case] maximum: usize,
     #[case] expected: Option<(Refusal, EventType)>,
 ) {
-    let plan = refused(gate, request, maximum);
+    let plan = refused(admission, request, maximum);
     assert_eq!(written(&plan).0, "Failed");
     let event = plan.actions.iter().find_map(|action| match action {
         Action::RecordEvent { type_, reason, message } if reason == "PreservationRefused" => Some((*type_, message)),
@@ -359,7 +359,7 @@ fn the_drain_starts_right_after_the_failed_phase_is_written(#[case] kind: &str) 
 fn a_machine_fails_although_the_refusal_cannot_be_written_to_its_node() {
     let mut lab = failing();
     lab.request("Machine", "when-failed");
-    lab.answer = Err(Gate::RollingOut);
+    lab.answer = Err(Admission::RollingOut);
     lab.refuses = |action| matches!(action, Action::SetPreservedCondition { .. });
     let done = lab.settle();
     assert_eq!(lab.phase(), "Failed", "{done:?}");

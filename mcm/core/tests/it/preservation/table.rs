@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mcm_api::{Phase, PreservedBy, keys};
 use mcm_core::preservation::{
-    Dialect, Expiry, Failure, Gate, PreservationProgress, PreservationRequest, Request, Situation, Step, on_failure,
-    on_recovery, on_unchanged_phase, resolve, started_late,
+    Admission, Dialect, Expiry, Failure, PreservationProgress, PreservationRequest, Request, Situation, Step,
+    on_failure, on_recovery, on_unchanged_phase, resolve, started_late,
 };
 
 use super::oracle::{Cell, citations, outcome};
@@ -52,12 +52,12 @@ const EXPIRIES: [&str; 3] = ["none", "ahead", "over"];
 const OF_NODE: [&str; 7] = ["absent", "other", "-", "now", "when-failed", "false", "maybe"];
 const OF_MACHINE: [&str; 6] = ["-", "now", "when-failed", "false", "maybe", "copied"];
 /// Limit and rollout.
-const GATES: [(&str, &str, Gate); 5] = [
-    ("room", "no-rollout", Gate::Open),
-    ("full", "no-rollout", Gate::Full),
-    ("no-owner", "no-rollout", Gate::NoList),
-    ("room", "rollout", Gate::RollingOut),
-    ("full", "rollout", Gate::RollingOut),
+const ADMISSIONS: [(&str, &str, Admission); 5] = [
+    ("room", "no-rollout", Admission::Open),
+    ("full", "no-rollout", Admission::Full),
+    ("no-owner", "no-rollout", Admission::NoList),
+    ("room", "rollout", Admission::RollingOut),
+    ("full", "rollout", Admission::RollingOut),
 ];
 
 /// Whether the cell is a possible state.
@@ -97,7 +97,7 @@ fn situation(cell: &Cell<'_>, dialect: Dialect) -> Situation {
     let node = (cell.node != "absent").then(|| metadata(cell.node));
     let preserved = (cell.node == "other").then_some("of-another");
     let resolved = resolve(&machine, node.as_ref(), preserved, dialect);
-    let (track, by, asked) = match cell.kept {
+    let (progress, by, asked) = match cell.kept {
         "draining" | "relapsing" => (
             PreservationProgress::Draining,
             Some(PreservedBy::Node),
@@ -131,7 +131,7 @@ fn situation(cell: &Cell<'_>, dialect: Dialect) -> Situation {
             "recovers" => Some(Phase::Failed),
             phase => Some(Phase::from(phase)),
         },
-        track,
+        progress,
         by,
         recorded_request: asked,
         expiry: match cell.expiry {
@@ -148,10 +148,10 @@ fn situation(cell: &Cell<'_>, dialect: Dialect) -> Situation {
     }
 }
 
-fn decided(cell: &Cell<'_>, dialect: Dialect, gate: Gate) -> &'static str {
+fn decided(cell: &Cell<'_>, dialect: Dialect, admission: Admission) -> &'static str {
     let now = situation(cell, dialect);
     match cell.phase {
-        "fails" => match on_failure(&now, gate) {
+        "fails" => match on_failure(&now, admission) {
             Failure::Replace => "replace",
             Failure::Keep | Failure::KeepRequested => "keep-failed",
             Failure::Release(_) => "release",
@@ -162,7 +162,7 @@ fn decided(cell: &Cell<'_>, dialect: Dialect, gate: Gate) -> &'static str {
             Err(Some(_)) => "release",
         },
         _ => match on_unchanged_phase(&now) {
-            Step::StartFailed => step_name(started_late(&now, gate)),
+            Step::StartFailed => step_name(started_late(&now, admission)),
             step => step_name(step),
         },
     }
@@ -195,12 +195,12 @@ fn pick<T: Copy>(number: &mut usize, all: &[T]) -> T {
 }
 
 /// Every possible cell.
-pub fn cells() -> impl Iterator<Item = (Cell<'static>, Dialect, Gate)> {
-    let situations = DIALECTS.len() * GATES.len() * PHASES.len() * KEPT.len() * EXPIRIES.len();
+pub fn cells() -> impl Iterator<Item = (Cell<'static>, Dialect, Admission)> {
+    let situations = DIALECTS.len() * ADMISSIONS.len() * PHASES.len() * KEPT.len() * EXPIRIES.len();
     let count = situations * OF_NODE.len() * OF_MACHINE.len();
     let cells = (0..count).map(|mut number| {
         let (name, dialect) = pick(&mut number, &DIALECTS);
-        let (limit, rollout, gate) = pick(&mut number, &GATES);
+        let (limit, rollout, admission) = pick(&mut number, &ADMISSIONS);
         let cell = Cell {
             dialect: name,
             phase: pick(&mut number, &PHASES),
@@ -211,14 +211,14 @@ pub fn cells() -> impl Iterator<Item = (Cell<'static>, Dialect, Gate)> {
             limit,
             rollout,
         };
-        (cell, dialect, gate)
+        (cell, dialect, admission)
     });
     cells.filter(|(cell, ..)| exists(cell))
 }
 
 #[test]
 fn every_cell_matches_the_oracle() {
-    let all = cells().map(|(cell, dialect, gate)| (outcome(&cell), decided(&cell, dialect, gate), cell));
+    let all = cells().map(|(cell, dialect, admission)| (outcome(&cell), decided(&cell, dialect, admission), cell));
     let (right, wrong): (Vec<_>, Vec<_>) = all.partition(|((expected, _), decided, _)| decided == expected);
     assert!(right.len() + wrong.len() > 100_000, "{} cells", right.len());
     let listed: Vec<_> = wrong

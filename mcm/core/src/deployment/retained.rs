@@ -1,4 +1,4 @@
-//! The machines that stay in a set, counted for every size that the set could have.
+//! The machines that a set retains, counted for every size that the set could have.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use super::rollout_draft::SetDraft;
 /// The active machines of one set, next candidate for deletion first. Of a set of size `n`, the last `n` stay.
 ///
 /// The counts are made once, so that rules can compare sizes without counting machines again.
-pub(super) struct Staying<'a> {
+pub(super) struct RetainedMachines<'a> {
     machines: Vec<&'a Arc<Machine>>,
     /// For each position, how many machines from there on serve and are available.
     counts: Vec<Counts>,
 }
 
-/// How many of the machines that stay serve, and how many are available.
+/// How many of the retained machines serve, and how many are available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub serving: i64,
     pub available: i64,
 }
 
-impl<'a> Staying<'a> {
+impl<'a> RetainedMachines<'a> {
     pub(super) fn of(set: &'a SetDraft, now: Timestamp) -> Self {
-        let machines = set.staying_of(i64::MAX);
+        let machines = set.retained_of(i64::MAX);
         let mut counts = vec![Counts::default(); machines.len() + 1];
         for (position, machine) in machines.iter().enumerate().rev() {
             let (is_available, serves) = (set.is_available(machine, now), set.serves(machine, now));
@@ -165,23 +165,23 @@ mod tests {
             let (view, now) = (view(&shapes), Timestamp::UNIX_EPOCH);
             let rollout = RolloutDraft::new(&view, Settings::default(), now, vec![set()]);
             let set = &rollout.sets[0];
-            let staying = Staying::of(set, now);
+            let retained = RetainedMachines::of(set, now);
             for size in -1..15 {
-                let machines = set.staying_of(size);
+                let machines = set.retained_of(size);
                 let count = |counts: &dyn Fn(&Machine) -> bool| {
                     machines.iter().filter(|machine| counts(machine)).count() as i64
                 };
                 prop_assert_eq!(
-                    staying.counts(size),
+                    retained.counts(size),
                     Counts {
                         serving: count(&|machine| set.serves(machine, now)),
                         available: count(&|machine| set.is_available(machine, now)),
                     }
                 );
-                let without = set.staying_of(size - 1);
+                let without = set.retained_of(size - 1);
                 let last = machines.first().filter(|_| machines.len() > without.len());
                 let name = |machine: &Arc<Machine>| machine.metadata.name.clone();
-                prop_assert_eq!(staying.last(size).map(name), last.map(|machine| name(machine)));
+                prop_assert_eq!(retained.last(size).map(name), last.map(|machine| name(machine)));
             }
         }
     }
