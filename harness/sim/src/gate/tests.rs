@@ -347,8 +347,8 @@ async fn a_watch_of_a_paused_process_waits() {
 }
 
 #[rstest]
-#[case::shorter(5, 21)]
-#[case::longer(30, 41)]
+#[case::shorter(5, 20)]
+#[case::longer(30, 40)]
 #[tokio::test(start_paused = true)]
 async fn overlapping_pauses_end_at_the_latest_of_their_ends(#[case] seconds: u64, #[case] resumed: i64) {
     let fixture = Fixture::new();
