@@ -10,7 +10,7 @@ mod pulse;
 mod random;
 mod time;
 
-pub use lost_time::LostTime;
+pub use lost_time::{LostTime, Recorder};
 pub use pulse::Pulses;
 pub use random::{NoEntropy, Seed, Stream};
 pub use time::Clock;

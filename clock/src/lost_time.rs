@@ -23,14 +23,29 @@ const RESOLUTION: Duration = Duration::from_secs(1);
 /// The time that this process lost because the machine was busy, suspended or swapping.
 ///
 /// A watchdog thread wakes every 20 ms and records how late each wake-up is. On Linux the kernel also reports how
-/// long each runnable thread waited for a core; the longest wait counts if it exceeds the late wake-ups. Wall-clock
-/// deadlines are extended by the time lost since they began. Clones share one watchdog.
+/// long each runnable thread waited for a core; the longest wait counts if it exceeds the late wake-ups. Other losses
+/// come from a [`Recorder`]. Wall-clock deadlines are extended by the time lost since they began. Clones share their
+/// measurements.
 #[derive(Clone, Debug, Default)]
-pub struct LostTime(Option<Arc<Watchdog>>);
+pub struct LostTime(Vec<Arc<Measured>>);
 
+/// The losses that one source measures.
 #[derive(Debug, Default)]
-struct Watchdog {
+struct Measured {
     log: Mutex<Log>,
+}
+
+/// Records losses that something other than the watchdog measures, for the [`LostTime`] that was created with it.
+#[derive(Debug)]
+pub struct Recorder(Arc<Measured>);
+
+impl Recorder {
+    /// Adds a loss that ended at `now` or continues then. Calls are in order of time.
+    pub fn add(&self, now: Timestamp, late: Duration) {
+        if !late.is_zero() {
+            self.0.lock().add(now, late);
+        }
+    }
 }
 
 /// The losses in order of time: each entry is a moment and the sum of all losses up to it.
@@ -64,78 +79,88 @@ impl Log {
 impl LostTime {
     /// Never loses time, as in virtual time.
     pub fn none() -> Self {
-        Self(None)
+        Self::default()
     }
 
     /// Measures from the first call in this process on.
     pub fn measured() -> Self {
-        static WATCHDOG: OnceLock<Arc<Watchdog>> = OnceLock::new();
+        static WATCHDOG: OnceLock<Arc<Measured>> = OnceLock::new();
         let watchdog = WATCHDOG.get_or_init(|| {
-            let watchdog = Arc::new(Watchdog::default());
-            let shared = Arc::clone(&watchdog);
+            let measured = Arc::new(Measured::default());
+            let shared = Arc::clone(&measured);
             // Without the thread there are no measurements, and deadlines are not extended.
             let _ = std::thread::Builder::new()
                 .name("watchdog".to_owned())
-                .spawn(move || shared.watch());
-            watchdog
+                .spawn(move || watch(&shared));
+            measured
         });
-        Self(Some(Arc::clone(watchdog)))
+        Self(vec![Arc::clone(watchdog)])
+    }
+
+    /// The losses that the returned recorder adds.
+    pub fn recorded() -> (Self, Recorder) {
+        let measured = Arc::new(Measured::default());
+        (Self(vec![Arc::clone(&measured)]), Recorder(measured))
     }
 
     /// Fixed losses for tests: the time lost until each of these moments, in order of time.
     pub fn known(losses: &[(Timestamp, Duration)]) -> Self {
-        let watchdog = Watchdog::default();
+        let (lost, recorder) = Self::recorded();
         for (until, late) in losses {
-            watchdog.lock().add(*until, *late);
+            recorder.add(*until, *late);
         }
-        Self(Some(Arc::new(watchdog)))
+        lost
+    }
+
+    /// Also includes the losses of `other`. Both may measure the same loss, so the larger sum counts.
+    #[must_use]
+    pub fn or(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
     }
 
     /// The time lost between `moment` and now.
     pub fn since(&self, moment: Timestamp) -> Duration {
-        self.0
-            .as_ref()
-            .map_or(Duration::ZERO, |watchdog| watchdog.lock().since(moment))
+        let losses = self.0.iter().map(|measured| measured.lock().since(moment));
+        losses.max().unwrap_or_default()
     }
 }
 
-/// Equal if both share one watchdog.
+/// Equal if both share their measurements.
 impl PartialEq for LostTime {
     fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (one, other) => one.is_none() && other.is_none(),
-        }
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(one, other)| Arc::ptr_eq(one, other))
     }
 }
 
 impl Eq for LostTime {}
 
-impl Watchdog {
-    fn watch(&self) {
-        let clock = Clock::wall();
-        // Nothing signals this condition: waiting on it with a timeout is a sleep outside the async runtime.
-        let (never, condition) = (Mutex::new(()), Condvar::new());
-        let mut guard = never.lock();
-        let mut before = clock.now();
-        let (mut waits, mut late) = (Waits::default(), Duration::ZERO);
-        waits.longest();
-        for wake_up in (1..SAMPLED).chain([0]).cycle() {
-            condition.wait_for(&mut guard, PERIOD);
-            let now = clock.now();
-            late += Some(elapsed(before, now).saturating_sub(PERIOD))
-                .filter(|late| *late > JITTER)
-                .unwrap_or_default();
-            before = now;
-            if wake_up == 0 {
-                let lost = std::mem::take(&mut late).max(waits.longest());
-                if lost > JITTER {
-                    self.lock().add(now, lost);
-                }
+/// The watchdog thread.
+fn watch(measured: &Measured) {
+    let clock = Clock::wall();
+    // Nothing signals this condition: waiting on it with a timeout is a sleep outside the async runtime.
+    let (never, condition) = (Mutex::new(()), Condvar::new());
+    let mut guard = never.lock();
+    let mut before = clock.now();
+    let (mut waits, mut late) = (Waits::default(), Duration::ZERO);
+    waits.longest();
+    for wake_up in (1..SAMPLED).chain([0]).cycle() {
+        condition.wait_for(&mut guard, PERIOD);
+        let now = clock.now();
+        late += Some(elapsed(before, now).saturating_sub(PERIOD))
+            .filter(|late| *late > JITTER)
+            .unwrap_or_default();
+        before = now;
+        if wake_up == 0 {
+            let lost = std::mem::take(&mut late).max(waits.longest());
+            if lost > JITTER {
+                measured.lock().add(now, lost);
             }
         }
     }
+}
 
+impl Measured {
     fn lock(&self) -> MutexGuard<'_, Log> {
         self.log.lock()
     }
@@ -227,5 +252,16 @@ mod tests {
         assert_eq!(LostTime::none().since(at(0)), Duration::ZERO);
         assert_eq!(LostTime::none(), LostTime::default());
         assert_ne!(LostTime::none(), LostTime::measured());
+    }
+
+    #[test]
+    fn of_two_measurements_the_larger_loss_counts() {
+        let (lost, recorder) = LostTime::recorded();
+        let known = LostTime::known(&[(at(1_000), Duration::from_secs(3)), (at(5_000), Duration::from_secs(1))]);
+        let lost = known.or(lost);
+        assert_eq!(lost.since(at(0)), Duration::from_secs(4));
+        recorder.add(at(6_000), Duration::from_secs(2));
+        assert_eq!(lost.since(at(0)), Duration::from_secs(4));
+        assert_eq!(lost.since(at(1_000)), Duration::from_secs(2));
     }
 }

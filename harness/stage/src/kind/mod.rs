@@ -18,6 +18,7 @@ mod pod_state;
 mod pods;
 mod progress;
 mod removal;
+mod renewals;
 mod run;
 mod system;
 mod tar;

@@ -15,6 +15,7 @@ use super::cluster::Cluster;
 use super::forward::Forward;
 use super::manifests::{Settings, priority_class};
 use super::pods::{FAKECLOUD, MCM, Pods};
+use super::renewals;
 use crate::cloud::CloudClient;
 use crate::cloud_config::cloud_config_file;
 use crate::{Stage, StageError, deploy, setup};
@@ -48,6 +49,7 @@ pub(super) struct World {
     cloud_tls: Tls,
     pods: Pods,
     forward: Forward,
+    _renewals: tokio::task::JoinSet<()>,
 }
 
 impl World {
@@ -58,8 +60,9 @@ impl World {
     pub(super) async fn start(cluster: &Cluster, plan: &Plan<'_>) -> Result<Self, KindError> {
         let (client, namespace) = (cluster.client.clone(), plan.namespace);
         let clock = Clock::wall();
+        let (late_renewals, measurement) = renewals::measure(&client).await?;
         let timeouts = Timeouts {
-            lost: LostTime::measured(),
+            lost: LostTime::measured().or(late_renewals),
             ..Timeouts::on_cluster(NODE_GRACE)
         };
         let replicas = plan.replicas.max(REPLICAS);
@@ -105,6 +108,7 @@ impl World {
             cloud_tls,
             pods,
             forward,
+            _renewals: measurement,
         })
     }
 
