@@ -6,8 +6,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod containers;
+mod dashboard_in_kind;
 mod fakecloud_image;
 mod interrupts;
 mod mcm_image;
 mod plane;
 mod programs;
+mod session;

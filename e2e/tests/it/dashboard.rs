@@ -150,10 +150,10 @@ fn a_world_without_a_dashboard_prints_no_address_and_a_used_port_is_an_error() {
         "{}",
         printed(&refused)
     );
-    let kind = drydock(folder.path(), &["up", "--stage", "kind", "--buttons"]);
+    let alone = drydock(folder.path(), &["up", "--without", "fakecloud", "--buttons"]);
     assert!(
-        printed(&kind).contains("--buttons and --dashboard-port are for"),
+        printed(&alone).contains("--buttons and --dashboard-port need fakecloud"),
         "{}",
-        printed(&kind)
+        printed(&alone)
     );
 }

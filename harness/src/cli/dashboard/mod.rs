@@ -10,11 +10,11 @@ use clap::Args;
 use clock::Clock;
 use dashboard::server::Dashboard;
 use dashboard::{LiveWorld, Settings, Shared};
+use jiff::Timestamp;
 use parking_lot::Mutex;
+use scenario::step::Process;
 use scenario::{Cloud, StageKind};
-use stage::Stage;
-use stage::processes::ProcessStage;
-use stage::restarts::Restarts;
+use stage::{Stage, StageError};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -28,6 +28,16 @@ use super::output::say;
 const OF_CONTROLLER: &str = "process.";
 /// Faults that only the embedded API server has.
 const OF_EMBEDDED: &str = "api.";
+/// The fault of processes of this machine; those of a cluster in Docker are in containers.
+const OF_LOCAL_PROCESSES: &str = "process.pause";
+
+/// What the dashboard says about a world and its replay.
+pub(super) struct Shown {
+    pub(super) kind: StageKind,
+    pub(super) seed: u64,
+    pub(super) cloud: Cloud,
+    pub(super) has_controller: bool,
+}
 
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Dashboard")]
@@ -47,8 +57,6 @@ pub(super) struct DashboardFlags {
 
 /// A running dashboard, which ends when dropped.
 pub(super) struct Running {
-    /// Its address with its secret.
-    pub(super) url: String,
     /// Steps on processes, for the owner of the stage.
     pub(super) processes: mpsc::Receiver<ProcessRequest>,
     _cancel: DropGuard,
@@ -60,35 +68,38 @@ impl DashboardFlags {
         self.buttons || self.dashboard_port != 0
     }
 
-    /// Starts the dashboard of a world; `None`: the user wants none.
+    /// Starts the dashboard of a world, and prints its address; `None`: the user wants none.
     ///
     /// # Errors
     /// When its port is not available.
-    pub(super) async fn start(
-        &self,
-        kind: StageKind,
-        seed: u64,
-        mut cloud: Cloud,
-        has_controller: bool,
-        stage: &ProcessStage,
-    ) -> Result<Option<Running>, Stop> {
+    pub(super) async fn start(&self, shown: Shown, stage: &impl Stage) -> Result<Option<Running>, Stop> {
         if self.no_dashboard {
             return Ok(None);
         }
+        let Shown {
+            kind,
+            seed,
+            mut cloud,
+            has_controller,
+        } = shown;
         let clock = Clock::wall();
         // A replay in virtual time has production's durations, and VMs that boot later would be hit in another state.
         cloud.boot_delay = cloud.boot_delay.value(stage.timeouts()).into();
         let api_faults = stage.api_faults();
-        let missing = [(OF_CONTROLLER, has_controller), (OF_EMBEDDED, api_faults.is_some())];
+        let possible = [
+            (OF_CONTROLLER, has_controller),
+            (OF_EMBEDDED, api_faults.is_some()),
+            (OF_LOCAL_PROCESSES, kind != StageKind::Kind),
+        ];
         let settings = Settings {
             stage: kind,
             seed,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: format!("drydock up --stage {kind} --seed {seed}"),
             cloud,
-            without: missing
+            without: possible
                 .into_iter()
-                .filter_map(|(faults, has)| (!has).then_some(faults))
+                .filter_map(|(faults, possible)| (!possible).then_some(faults))
                 .collect(),
         };
         let world: Shared = Arc::new(Mutex::new(LiveWorld::new(clock.now(), settings)));
@@ -107,7 +118,7 @@ impl DashboardFlags {
             clock.clone(),
         )
         .await?;
-        let url = dashboard.url();
+        say!("The dashboard is at {}", dashboard.url());
         let cancel = CancellationToken::new();
         let watched = Watched {
             clusters: stage.clusters(),
@@ -124,7 +135,6 @@ impl DashboardFlags {
         });
         tokio::spawn(dashboard.serve(cancel.clone()));
         Ok(Some(Running {
-            url,
             processes,
             _cancel: cancel.drop_guard(),
         }))
@@ -143,8 +153,12 @@ pub(super) async fn next_process(running: &mut Option<Running>) -> ProcessReques
     }
 }
 
-/// Performs a step on a process, and returns the result to the dashboard.
-pub(super) async fn perform(stage: &mut ProcessStage, restarts: &mut Restarts, request: ProcessRequest) {
+/// Performs a step on a process, calls `performed` with the result of an end or start, and returns it to the dashboard.
+pub(super) async fn perform<S: Stage>(
+    stage: &mut S,
+    request: ProcessRequest,
+    performed: impl FnOnce(Process, &Result<(), StageError>, Timestamp),
+) {
     let ProcessRequest {
         process,
         change,
@@ -154,10 +168,7 @@ pub(super) async fn perform(stage: &mut ProcessStage, restarts: &mut Restarts, r
         ProcessChange::Pause(time) => stage.pause(process, time).await,
         ProcessChange::Action(action) => {
             let done = stage.process(process, action).await;
-            // The dashboard only restarts processes: now it runs, or it may have been killed without being started.
-            if let Some(line) = restarts.restarted(process, &done, stage.clock().now()) {
-                say!("{line}");
-            }
+            performed(process, &done, stage.clock().now());
             done
         }
     };

@@ -88,7 +88,7 @@ impl Cluster {
             cloud: &Cloud::default(),
             replicas: 0,
             mcm_settings: McmSettings::default(),
-            seed: 1,
+            seed: Up::SEED,
         };
         let world = self.deploy(&plan).await?;
         setup::install_fixtures(&self.client, NAMESPACE).await?;
@@ -140,6 +140,14 @@ impl std::fmt::Debug for Up {
 }
 
 impl Up {
+    /// The seed of every interactive world.
+    pub const SEED: u64 = 1;
+
+    /// The world, for steps.
+    pub fn stage(&mut self) -> &mut impl Stage {
+        &mut self.0
+    }
+
     /// The namespace of the programs and of machines.
     pub fn namespace(&self) -> &str {
         self.0.namespace()

@@ -1,5 +1,7 @@
 //! `drydock up`: runs a world for interactive use until Ctrl-C.
 
+mod kind;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,26 +9,23 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use controllers::Name;
 use scenario::{DurationExpression, StageKind, Timeouts};
-use stage::kind::Cluster;
 use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
 use stage::restarts::Restarts;
 use stage::role::Role;
 
-use super::dashboard::{self, DashboardFlags};
+use super::dashboard::{self, DashboardFlags, Shown};
 use super::data_folder::DataFolder;
 use super::example::creates_machine;
-use super::output::{inform, say};
+use super::output::say;
 use super::populate::Population;
 use super::running_world::{Announced, World};
 use super::service_addresses::ServiceAddresses;
 use super::stage::StageArguments;
-use super::{Ended, Interrupts, Outcome, Stop, availability, block_on, interrupted};
+use super::{Ended, Outcome, Stop, availability, block_on, interrupted};
 
 /// The default namespace of kubectl, which the examples use.
 const NAMESPACE: &str = "default";
-/// The folder for the logs of a failed start.
-const REPORTS: &str = ".drydock/reports";
 /// With more nodes, kubelets renew their Leases with the production period.
 const MANY: u32 = 100;
 
@@ -141,10 +140,9 @@ impl Up {
                 self.stage
             )));
         }
-        if self.dashboard.is_given() && (alone || self.stage == StageKind::Kind) {
+        if self.dashboard.is_given() && alone {
             return Err(Stop::Usage(
-                "--buttons and --dashboard-port are for --stage embedded and envtest with fakecloud: the dashboard shows its VMs"
-                    .to_owned(),
+                "--buttons and --dashboard-port need fakecloud: the dashboard shows its VMs".to_owned(),
             ));
         }
         if self.stage == StageKind::Kind {
@@ -154,7 +152,7 @@ impl Up {
                 ));
             }
             availability::check([StageKind::Kind])?;
-            return block_on(stay_up_in_kind(&self.on, &self.population))?;
+            return block_on(kind::stay_up(&self.on, &self.population, &self.dashboard))?;
         }
         if self.port != 0 && self.stage != StageKind::Embedded {
             return Err(Stop::Usage(format!(
@@ -212,65 +210,6 @@ fn timeouts(stage: StageKind, nodes: u32) -> Timeouts {
         lease_duration: production.lease_duration,
         ..short
     }
-}
-
-/// Runs until Ctrl-C, or until a part fails.
-async fn stay_up_in_kind(on: &StageArguments, population: &Population) -> Ended {
-    let mut interrupts = Interrupts::new()?;
-    let options = on.kind_options(Path::new(REPORTS));
-    let cluster = tokio::select! {
-        biased;
-        _ = interrupts.next() => return Ok(Outcome::Passed),
-        cluster = Cluster::start(&options, Arc::new(|line| inform!("{line}"))) => cluster?,
-    };
-    let broken = tokio::select! {
-        biased;
-        _ = interrupts.next() => None,
-        reason = deployed(&cluster, population) => Some(reason),
-    };
-    let mut ending = std::pin::pin!(cluster.end());
-    let ended = loop {
-        tokio::select! {
-            biased;
-            ended = &mut ending => break ended,
-            _ = interrupts.next() => eprintln!("drydock: the removal of the cluster is still in progress; wait"),
-        }
-    };
-    ended?;
-    match broken {
-        None => Ok(Outcome::Passed),
-        Some(reason) => Err(Stop::Usage(reason)),
-    }
-}
-
-/// Deploys a world, prints how to use it, and returns the reason when a part fails.
-async fn deployed(cluster: &Cluster, population: &Population) -> String {
-    let mut up = match cluster.up().await {
-        Ok(up) => up,
-        Err(error) => return error.to_string(),
-    };
-    say!(
-        "mcm and fakecloud run in namespace {}. In another terminal:\n",
-        up.namespace()
-    );
-    say!("  export KUBECONFIG={}", cluster.kubeconfig().display());
-    say!("  {}", creates_machine(up.namespace()));
-    say!("  kubectl get machines,nodes -A --watch\n");
-    say!("fakecloud's controls answer on {} over mutual TLS.", up.cloud_address());
-    let world = World {
-        cloud: format!("grpcs://{}", up.cloud_address()),
-        tls: Some(up.cloud_tls().into()),
-        kubeconfig: Some(cluster.kubeconfig().to_owned()),
-    };
-    let _announced = announce(&world, cluster.folder());
-    let namespace = up.namespace().to_owned();
-    tokio::select! {
-        biased;
-        reason = up.failure() => return reason,
-        settled = population.settle(&world, &namespace) => print_error(settled),
-    }
-    say!("{}", DataFolder::default().describe_end("everything"));
-    up.failure().await
 }
 
 /// Lets `drydock nodes` find the world. A failure is only printed.
@@ -349,13 +288,13 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
         stage.cloud_address(),
         stage.folder().display()
     );
-    let mut dashboard = options
-        .dashboard
-        .start(kind, seed, cloud, !without_controller, &stage)
-        .await?;
-    if let Some(dashboard) = &dashboard {
-        say!("The dashboard is at {}", dashboard.url);
-    }
+    let shown = Shown {
+        kind,
+        seed,
+        cloud,
+        has_controller: !without_controller,
+    };
+    let mut dashboard = options.dashboard.start(shown, &stage).await?;
     let world = World {
         cloud: format!("grpc://{}", stage.cloud_address()),
         tls: None,
@@ -376,7 +315,13 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
             never = &mut settle => return never,
             request = dashboard::next_process(&mut dashboard) => request,
         };
-        dashboard::perform(&mut stage, &mut restarts, request).await;
+        let restarted = |process, done: &_, now| {
+            // The dashboard only restarts processes: now it runs, or it may have been killed without being started.
+            if let Some(line) = restarts.restarted(process, done, now) {
+                say!("{line}");
+            }
+        };
+        dashboard::perform(&mut stage, request, restarted).await;
     }
 }
 

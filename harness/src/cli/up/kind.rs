@@ -1,0 +1,99 @@
+//! `drydock up --stage kind`: a world of pods in a kind cluster.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use scenario::{Cloud, StageKind};
+use stage::kind::{Cluster, Up};
+
+use super::{announce, print_error};
+use crate::cli::dashboard::{self, DashboardFlags, Shown};
+use crate::cli::data_folder::DataFolder;
+use crate::cli::example::creates_machine;
+use crate::cli::output::{inform, say};
+use crate::cli::populate::Population;
+use crate::cli::running_world::World;
+use crate::cli::stage::StageArguments;
+use crate::cli::{Ended, Interrupts, Outcome, Stop};
+
+/// The folder for the logs of a failed start.
+const REPORTS: &str = ".drydock/reports";
+
+/// Runs until Ctrl-C, or until a part fails.
+pub(super) async fn stay_up(on: &StageArguments, population: &Population, dashboard: &DashboardFlags) -> Ended {
+    let mut interrupts = Interrupts::new()?;
+    let options = on.kind_options(Path::new(REPORTS));
+    let cluster = tokio::select! {
+        biased;
+        _ = interrupts.next() => return Ok(Outcome::Passed),
+        cluster = Cluster::start(&options, Arc::new(|line| inform!("{line}"))) => cluster?,
+    };
+    let broken = tokio::select! {
+        biased;
+        _ = interrupts.next() => None,
+        stop = deployed(&cluster, population, dashboard) => Some(stop),
+    };
+    let mut ending = std::pin::pin!(cluster.end());
+    let ended = loop {
+        tokio::select! {
+            biased;
+            ended = &mut ending => break ended,
+            _ = interrupts.next() => eprintln!("drydock: the removal of the cluster is still in progress; wait"),
+        }
+    };
+    ended?;
+    broken.map_or(Ok(Outcome::Passed), Err)
+}
+
+/// Deploys a world, prints how to use it, and returns when a part fails.
+async fn deployed(cluster: &Cluster, population: &Population, flags: &DashboardFlags) -> Stop {
+    match cluster.up().await {
+        Ok(mut up) => match Box::pin(used(cluster, &mut up, population, flags)).await {
+            Ok(reason) => Stop::Usage(reason),
+            Err(stop) => stop,
+        },
+        Err(error) => Stop::Usage(error.to_string()),
+    }
+}
+
+/// Returns the reason when a part of the world fails.
+async fn used(cluster: &Cluster, up: &mut Up, population: &Population, flags: &DashboardFlags) -> Result<String, Stop> {
+    say!(
+        "mcm and fakecloud run in namespace {}. In another terminal:\n",
+        up.namespace()
+    );
+    say!("  export KUBECONFIG={}", cluster.kubeconfig().display());
+    say!("  {}", creates_machine(up.namespace()));
+    say!("  kubectl get machines,nodes -A --watch\n");
+    say!("fakecloud's controls answer on {} over mutual TLS.", up.cloud_address());
+    let shown = Shown {
+        kind: StageKind::Kind,
+        seed: Up::SEED,
+        cloud: Cloud::default(),
+        has_controller: true,
+    };
+    let mut dashboard = flags.start(shown, up.stage()).await?;
+    let world = World {
+        cloud: format!("grpcs://{}", up.cloud_address()),
+        tls: Some(up.cloud_tls().into()),
+        kubeconfig: Some(cluster.kubeconfig().to_owned()),
+    };
+    let _announced = announce(&world, cluster.folder());
+    let namespace = up.namespace().to_owned();
+    let settle = async {
+        print_error(population.settle(&world, &namespace).await);
+        say!("{}", DataFolder::default().describe_end("everything"));
+        std::future::pending().await
+    };
+    tokio::pin!(settle);
+    loop {
+        let request = tokio::select! {
+            biased;
+            reason = up.failure() => return Ok(reason),
+            never = &mut settle => return never,
+            request = dashboard::next_process(&mut dashboard) => request,
+        };
+        // Kubernetes restarts what does not start.
+        dashboard::perform(up.stage(), request, |_, _, _| {}).await;
+    }
+}
