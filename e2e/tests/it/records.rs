@@ -139,6 +139,14 @@ fn a_report_is_made_from_a_record_a_folder_or_a_name() {
         let output = drydock(folder.path(), &["report", given, "-o", "made.html"]);
         assert!(output.status.success(), "{}", printed(&output));
         assert_eq!(read(&folder.path().join("made.html")), written, "{given}");
+        let record = "./.drydock/reports/sim-story-3/run.drydock.json";
+        let refused = drydock(folder.path(), &["report", given, "-o", record]);
+        assert_eq!(refused.status.code(), Some(2), "{given}");
+        assert!(
+            printed(&refused).contains("is the record itself"),
+            "{}",
+            printed(&refused)
+        );
     }
     let valid = drydock(
         folder.path(),

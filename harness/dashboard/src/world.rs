@@ -10,10 +10,11 @@ use judge::object::{label, text};
 use judge::world::{WorldState, key};
 use parking_lot::Mutex;
 use record::{Place, Program, Recorder, RunRecord};
-use scenario::Step;
 use scenario::cloud::{CloudEvent, Vm, VmState};
 use scenario::kinds::Kind;
 use scenario::observation::{Observation, Seen};
+use scenario::step::Request;
+use scenario::{Step, Timeouts};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -268,7 +269,7 @@ impl LiveWorld {
         for step in steps {
             self.session.add(since, [step.planned.clone()]);
             let number = self.session.len();
-            self.recorder.step(at, number, &step.step, None);
+            self.recorder.step(at, number, &step.step, end_of_pause(at, &step.step));
         }
         self.feed.touch();
         self.publish();
@@ -476,6 +477,14 @@ fn pool_of(machine: &Value) -> &str {
         Some(pool) if name.starts_with(pool) => pool,
         // A set's machine has a suffix.
         _ => name.rsplit_once('-').map_or(name, |(pool, _)| pool),
+    }
+}
+
+/// When the pause ends that a step begins. Its time is a number of seconds.
+fn end_of_pause(at: Timestamp, step: &Step) -> Option<Timestamp> {
+    match step.request() {
+        Request::Pause(pause) => at.saturating_add(pause.time.value(&Timeouts::short())).ok(),
+        _ => None,
     }
 }
 

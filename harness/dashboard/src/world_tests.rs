@@ -247,6 +247,25 @@ fn the_record_has_the_timeline_and_the_fault() {
 }
 
 #[test]
+fn a_pause_of_a_process_ends_in_the_timeline() {
+    let mut world = world();
+    let request = FaultRequest {
+        fault: "process.pause".to_owned(),
+        seconds: Some(5),
+        ..FaultRequest::default()
+    };
+    let plan = decide(&request, &world.fleet(), 1).unwrap();
+    world.performed(at(10), &plan.begin);
+    let record = world.timeline().record(at(60));
+    let mut pauses = record
+        .spans
+        .iter()
+        .filter(|span| span.class == record::SpanClass::Fault);
+    let pause = pauses.next().unwrap();
+    assert_eq!((pause.from.0, pause.to.map(|to| to.0)), (10_000_000, Some(15_000_000)));
+}
+
+#[test]
 fn a_session_is_a_plan_with_the_objects_and_faults_at_their_times() {
     let mut world = world();
     assert!(matches!(world.plan(), Err(PlanError::Empty)));

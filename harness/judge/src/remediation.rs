@@ -47,20 +47,33 @@ pub fn is_inactive(check: &Value) -> bool {
     paused || is_deleting(check)
 }
 
-/// Whether the check selects the Machine. Only `matchLabels` are evaluated; a check with expressions selects nothing here.
+/// Whether the check selects the Machine. A check without labels and expressions selects nothing.
 pub fn selects(check: &Value, machine: &Value) -> bool {
     let selector = &check["spec"]["selector"];
-    let labels = selector["matchLabels"].as_object();
-    let expressions = selector["matchExpressions"]
-        .as_array()
-        .is_some_and(|list| !list.is_empty());
-    let matches = labels.is_some_and(|labels| {
-        let mut labels = labels
-            .iter()
-            .map(|(key, value)| machine["metadata"]["labels"][key] == *value);
-        labels.len() > 0 && labels.all(|matches| matches)
-    });
-    matches && !expressions
+    let labels = &machine["metadata"]["labels"];
+    let equal = selector["matchLabels"].as_object().into_iter().flatten();
+    let expressions = selector["matchExpressions"].as_array().into_iter().flatten();
+    let mut matches = equal
+        .map(|(key, value)| labels[key] == *value)
+        .chain(expressions.map(|expression| matches_expression(labels, expression)))
+        .peekable();
+    matches.peek().is_some() && matches.all(|matches| matches)
+}
+
+/// Whether labels match an expression of a selector. The admission of a check refuses other operators.
+fn matches_expression(labels: &Value, expression: &Value) -> bool {
+    let value = expression["key"].as_str().and_then(|key| labels.get(key));
+    let is_listed = || {
+        let values = expression["values"].as_array();
+        value.is_some_and(|value| values.is_some_and(|values| values.contains(value)))
+    };
+    match expression["operator"].as_str() {
+        Some("In") => is_listed(),
+        Some("NotIn") => !is_listed(),
+        Some("Exists") => value.is_some(),
+        Some("DoesNotExist") => value.is_none(),
+        _ => false,
+    }
 }
 
 /// The requests to other controllers, by the name of their Machine.
@@ -121,4 +134,36 @@ pub fn max_in_flight(world: &WorldState, deployment: &str) -> usize {
         .or_else(annotated);
     let number = specified.map_or(1, |value| share(&value, replicas, true).max(1));
     usize::try_from(number).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::of_no_label(json!({}), false)]
+    #[case::of_a_label(json!({ "matchLabels": { "name": "md" } }), true)]
+    #[case::of_another_value(json!({ "matchLabels": { "name": "other" } }), false)]
+    #[case::of_two_labels(json!({ "matchLabels": { "name": "md", "zone": "z1" } }), false)]
+    #[case::listed(json!({ "matchExpressions": [{ "key": "name", "operator": "In", "values": ["other", "md"] }] }), true)]
+    #[case::not_listed(json!({ "matchExpressions": [{ "key": "name", "operator": "In", "values": ["other"] }] }), false)]
+    #[case::listed_without_the_label(json!({ "matchExpressions": [{ "key": "zone", "operator": "In", "values": ["z1"] }] }), false)]
+    #[case::excluded(json!({ "matchExpressions": [{ "key": "name", "operator": "NotIn", "values": ["md"] }] }), false)]
+    #[case::excluded_without_the_label(json!({ "matchExpressions": [{ "key": "zone", "operator": "NotIn", "values": ["z1"] }] }), true)]
+    #[case::exists(json!({ "matchExpressions": [{ "key": "name", "operator": "Exists" }] }), true)]
+    #[case::does_not_exist(json!({ "matchExpressions": [{ "key": "name", "operator": "DoesNotExist" }] }), false)]
+    #[case::a_label_and_an_expression(
+        json!({ "matchLabels": { "name": "md" }, "matchExpressions": [{ "key": "zone", "operator": "Exists" }] }),
+        false
+    )]
+    fn a_check_selects_by_labels_and_expressions(#[case] selector: Value, #[case] selected: bool) {
+        let machine = json!({ "metadata": { "labels": { "name": "md" } } });
+        assert_eq!(
+            selects(&json!({ "spec": { "selector": selector } }), &machine),
+            selected
+        );
+    }
 }

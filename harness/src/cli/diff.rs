@@ -85,7 +85,7 @@ impl DiffCommand {
 }
 
 /// Whether a file is the given record, or the one in the given folder.
-fn is_record(given: &Path, file: &Path) -> bool {
+pub(super) fn is_record(given: &Path, file: &Path) -> bool {
     let record = if given.is_dir() {
         given.join(FILE)
     } else {

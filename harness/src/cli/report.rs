@@ -7,6 +7,7 @@ use clap::Args;
 use record::export::{self, SummaryRow};
 use record::{CAMPAIGN_FILE, FILE, RunRecord};
 
+use super::diff::is_record;
 use super::output::say;
 use super::{Ended, Outcome, Stop, block_on};
 use crate::report::campaign::{self, CAMPAIGN_PAGE};
@@ -114,7 +115,7 @@ impl ReportCommand {
                 .output
                 .clone()
                 .unwrap_or_else(|| beside(&found, self.format.file()));
-            if output == found {
+            if output == found || is_record(&found, &output) {
                 let output = output.display();
                 return Err(Stop::Usage(format!(
                     "--output {output} is the record itself: name another file"

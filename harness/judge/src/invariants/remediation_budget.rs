@@ -71,7 +71,7 @@ impl RemediationBudget {
         };
         let (now, cooldown) = (context.at(), cooldown(check));
         let reason = condition(check, "RemediationAllowed").map_or("", |one| text(one, "/reason"));
-        if reason == "TooManyUnhealthy" {
+        if reason == "TooManyUnhealthy" && !is_below_range(check) {
             let storm = Storm { last: now, cooldown };
             self.storms.insert(uid(check).to_owned(), storm);
         } else if let Some(storm) = self.storms.get_mut(uid(check)) {
@@ -156,6 +156,19 @@ impl RemediationBudget {
     }
 }
 
+/// Whether the check reports fewer unhealthy Machines than its range remediates, for which the reason is the same.
+fn is_below_range(check: &Value) -> bool {
+    let count = |field: &str| check["status"][field].as_i64().unwrap_or_default();
+    let unhealthy = count("expectedMachines") - count("currentHealthy");
+    let lowest = range_of(check).and_then(|range| range.trim_start_matches('[').split_once('-')?.0.parse().ok());
+    lowest.is_some_and(|lowest: i64| unhealthy < lowest)
+}
+
+/// The range of a check in either spelling.
+fn range_of(check: &Value) -> Option<&str> {
+    setting(check, "unhealthyRange", "/remediation/triggerIf/unhealthyInRange").and_then(Value::as_str)
+}
+
 /// Whether the controller may not have observed a change at that time.
 fn may_be_unseen(changed: Timestamp, context: &CheckContext) -> bool {
     let due = context.rules.due(changed, context.rules.pass());
@@ -190,8 +203,7 @@ fn above_limits(context: &CheckContext, check: &Value) -> Option<String> {
 /// The limits of a check in machines, with their names.
 fn limits(check: &Value, expected: i64) -> Vec<(i64, &'static str)> {
     let mut limits = Vec::new();
-    let range = setting(check, "unhealthyRange", "/remediation/triggerIf/unhealthyInRange").and_then(Value::as_str);
-    let highest = range.and_then(|range| range.trim_end_matches(']').split_once('-')?.1.parse().ok());
+    let highest = range_of(check).and_then(|range| range.trim_end_matches(']').split_once('-')?.1.parse().ok());
     if let Some(highest) = highest {
         limits.push((highest, "unhealthyRange"));
     } else if let Some(most) = setting(

@@ -269,3 +269,19 @@ fn at_rest(replicas: u64) -> Condition {
         of_check("remediations", Value::Null),
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use judge::remediation::selects;
+
+    use super::*;
+
+    #[test]
+    fn the_judge_knows_the_machines_of_a_check() {
+        let check = check(CHECK, json!({}));
+        for name in [NAME, standalone::SINGLE, "other"] {
+            let machine = json!({ "metadata": { "labels": { "name": name } } });
+            assert_eq!(selects(&check, &machine), name != "other", "{name}");
+        }
+    }
+}

@@ -51,6 +51,14 @@ pub fn allowance(limit: Limit, expected: usize, unhealthy: usize, exclusive: boo
     }
 }
 
+/// Whether fewer machines are unhealthy than the limit remediates, which is no storm.
+pub fn is_below(limit: Limit, unhealthy: usize) -> bool {
+    match limit {
+        Limit::Range { minimum, .. } => usize::try_from(minimum).is_ok_and(|minimum| unhealthy < minimum),
+        Limit::None | Limit::AtMost(_) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

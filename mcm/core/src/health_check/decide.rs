@@ -8,7 +8,7 @@ use mcm_api::health_check::RequestedRemediation;
 use mcm_api::{GoDuration, MachineHealthCheck, keys};
 
 use super::annotations::{is_paused, is_skipped, must_remediate};
-use super::breaker::{Allowance, allowance};
+use super::breaker::{Allowance, allowance, is_below};
 use super::conditions::{EVALUATED, MachineConditions, PAUSED, REMEDIATION_ALLOWED, is_with_owner};
 use super::evaluate::{Health, evaluate};
 use super::events::{ignored_cluster_name, marked, warning, without_owner};
@@ -198,6 +198,10 @@ impl<'a> Pass<'a> {
         let was_open = conditions
             .iter()
             .any(|one| one.type_ == REMEDIATION_ALLOWED && one.status == "False" && one.reason == TOO_MANY);
+        // The reason is the same if there were too few.
+        let known = &self.view.check.status;
+        let unhealthy_then = usize::try_from(known.expected_machines - known.current_healthy).unwrap_or_default();
+        let was_open = was_open && !is_below(self.policy.limit, unhealthy_then);
         let cooldown = self.policy.storm_cooldown;
         if was_open && !cooldown.is_zero() && !defect!(CooldownIgnored) {
             draft.status.cooldown_until = self.now.checked_add(cooldown).ok().map(stamp);
@@ -246,8 +250,8 @@ impl<'a> Pass<'a> {
             .map(|amount| amount.rounded_up(self.judged.len()));
         let in_flight = self.judged.iter().filter(|one| one.is_in_remediation()).count();
         let mut room = limit.map_or(usize::MAX, |limit| limit.saturating_sub(in_flight));
+        let unreadable = matches!(self.view.requests, RequestView::Unreadable(_));
         for index in self.order() {
-            let unreadable = matches!(self.view.requests, RequestView::Unreadable(_));
             let Some(one) = self.judged.get_mut(index) else {
                 continue;
             };
@@ -282,6 +286,12 @@ impl<'a> Pass<'a> {
         }
         for one in &mut self.judged {
             match &one.health {
+                // Its request may exist: the record is the only trace of it.
+                Health::Healthy if unreadable && one.machine_requests.is_any() => {
+                    one.step.entry.clone_from(&one.machine_requests.entry);
+                    one.step.waits = true;
+                    one.text = "requests cannot be read".to_owned();
+                }
                 Health::Healthy if one.machine_requests.is_any() => {
                     one.step = requests::end(&one.machine_requests);
                     one.text = "its request ends".to_owned();
@@ -377,7 +387,8 @@ impl<'a> Pass<'a> {
             let is_judged = self.judged.iter().any(|one| one.target.name() == entry.machine);
             is_target && !is_judged
         });
-        let strays = self.strays.values().filter(|hand| !hand.own.is_empty());
+        let unreadable = matches!(self.view.requests, RequestView::Unreadable(_));
+        let strays = self.strays.values().filter(|hand| unreadable || !hand.own.is_empty());
         let strays = strays.filter_map(|hand| hand.entry.clone());
         let mut entries: Vec<RequestedRemediation> = judged.chain(skipped.cloned()).chain(strays).collect();
         entries.sort_by(|one, other| one.machine.cmp(&other.machine));

@@ -138,6 +138,16 @@ pub(super) fn go_on(
             ..Step::default()
         };
     }
+    if machine.status.is_kept() {
+        // Requests that exist end, too: some delete the machine. The record lets them continue after the preservation.
+        return Step {
+            entry,
+            actions: deletions(&machine_requests.own, Remediated::Ended(Remediator::External)),
+            waits: !machine_requests.own.is_empty(),
+            text: kept(machine),
+            ..Step::default()
+        };
+    }
     let recorded = entry.as_ref().and_then(|entry| position(entry, steps));
     let Some(current) = steps.get(recorded.unwrap_or_default()) else {
         return Step::default();
@@ -161,13 +171,6 @@ pub(super) fn go_on(
     }
     if let Some(request) = live {
         return under_way(request, entry, current, steps, recorded.unwrap_or_default(), now);
-    }
-    if machine.status.is_kept() {
-        return Step {
-            entry,
-            text: kept(machine),
-            ..Step::default()
-        };
     }
     if !may_begin {
         return Step {

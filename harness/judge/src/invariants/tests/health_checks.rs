@@ -163,6 +163,18 @@ fn nothing_is_requested_during_a_cooldown(#[case] spec: Value, #[case] time: Dur
         .violates(violated);
 }
 
+#[test]
+fn too_few_unhealthy_machines_are_no_storm() {
+    let spec = json!({ "stormCooldown": "5m", "unhealthyRange": "[2-3]" });
+    let conditions = [condition("RemediationAllowed", "False", "TooManyUnhealthy")];
+    let too_few = json!({ "status": { "conditions": conditions, "currentHealthy": 4 } });
+    pool_of_five(with(check(spec.clone()), too_few))
+        .after(minutes(1))
+        .apply("MachineHealthCheck", check(spec))
+        .apply("Machine", requested(1))
+        .violates(None);
+}
+
 /// mcm is cut off from an API server for that time.
 fn cut_off(mut story: Story, time: Duration) -> Story {
     story.invariants.rules.away.insert("cut".to_owned(), story.now);

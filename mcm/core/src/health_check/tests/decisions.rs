@@ -304,6 +304,18 @@ fn remediation_waits_after_a_storm() {
     assert_eq!(asked(&over), ["m-4"]);
 }
 
+/// Fewer unhealthy machines than the range remediates are no storm.
+#[test]
+fn remediation_does_not_wait_after_too_few_unhealthy_machines() {
+    let spec = json!({ "unhealthyRange": "[2-3]", "stormCooldown": "5m" });
+    let mut view = view(check(spec), vec![up("m-1"), up("m-2"), down("m-3")]);
+    let few = plan(&view);
+    assert_eq!(asked(&few), Vec::<String>::new());
+    view.check.status = status(&view, &few);
+    view.targets = vec![up("m-1"), down("m-2"), down("m-3")];
+    assert_eq!(asked(&plan(&view)), ["m-2", "m-3"]);
+}
+
 #[test]
 fn at_most_the_given_number_is_remediated_newest_first() {
     let newest = with(machine("m-3"), "/metadata/creationTimestamp", json!(ago(4000)));
@@ -421,6 +433,26 @@ fn the_request_of_a_healthy_machine_is_deleted_and_forgotten_when_it_is_gone() {
     let third = plan(&view);
     assert_eq!(status(&view, &third).current_healthy, 1);
     assert_eq!(status(&view, &third).remediations, Vec::new());
+}
+
+/// The record is the only trace of a request that cannot be read, and whose template the policy may not have any more.
+#[rstest]
+#[case::of_a_healthy_machine(vec![up("m-1")])]
+#[case::of_an_unhealthy_machine(vec![down("m-1")])]
+#[case::of_a_machine_whose_timeout_runs(vec![pending("m-1")])]
+#[case::of_a_machine_that_is_gone(Vec::new())]
+fn the_record_of_a_request_stays_while_requests_cannot_be_read(#[case] targets: Vec<Target>) {
+    let mut view = external(targets, Vec::new());
+    view.check.status.remediations = serde_json::from_value(json!([{
+        "machine": "m-1", "uid": "uid-m-1", "apiVersion": "example.com/v1", "kind": "Repair", "template": "reboot",
+    }]))
+    .unwrap();
+    view.requests = RequestView::Unreadable("the API server is busy".to_owned());
+    let plan = plan(&view);
+    let status = status(&view, &plan);
+    assert_eq!(status.remediations, view.check.status.remediations);
+    assert_eq!(status.current_healthy, 0, "it counts as being remediated");
+    assert!(!deletes(&plan));
 }
 
 #[test]
@@ -639,6 +671,25 @@ fn nothing_is_requested_of_another_controller_for_a_preserved_machine() {
         "{}",
         entry.message
     );
+}
+
+/// A machine that is preserved while another controller repairs it: a request may delete it.
+#[test]
+fn the_request_of_a_machine_that_becomes_preserved_ends_and_its_record_stays() {
+    let preserved = with(
+        machine("m-1"),
+        "/status/currentStatus/preserveExpiryTime",
+        json!("2099-01-01T00:00:00Z"),
+    );
+    let view = external(
+        vec![target(preserved, &[("Ready", "Unknown", 400)])],
+        vec![request("m-1", false)],
+    );
+    let plan = plan(&view);
+    assert!(deletes(&plan));
+    let status = status(&view, &plan);
+    assert_eq!(status.remediations[0].machine, "m-1");
+    assert!(status.unhealthy[0].message.contains("the machine is preserved until"));
 }
 
 #[rstest]
