@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 use judge::evaluate::short;
-use record::{FILE, Point, RunRecord, compare};
+use record::{Point, RunRecord, compare};
 
 use super::output::say;
-use super::report::found;
+use super::report::{found, is_record};
 use super::{Ended, Outcome, Stop};
 use crate::report::files::write_file;
 use crate::report::record::read_from;
@@ -82,17 +82,6 @@ impl DiffCommand {
         say!("  B {}", line(right));
         Ok(Outcome::Failed)
     }
-}
-
-/// Whether a file is the given record, or the one in the given folder.
-pub(super) fn is_record(given: &Path, file: &Path) -> bool {
-    let record = if given.is_dir() {
-        given.join(FILE)
-    } else {
-        given.to_owned()
-    };
-    let same = |path: &Path| path.canonicalize().ok();
-    same(&record).is_some_and(|record| same(file) == Some(record))
 }
 
 /// An event in one line.

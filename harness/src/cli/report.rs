@@ -7,7 +7,6 @@ use clap::Args;
 use record::export::{self, SummaryRow};
 use record::{CAMPAIGN_FILE, FILE, RunRecord};
 
-use super::diff::is_record;
 use super::output::say;
 use super::{Ended, Outcome, Stop, block_on};
 use crate::report::campaign::{self, CAMPAIGN_PAGE};
@@ -151,6 +150,17 @@ impl ReportCommand {
         }
         Ok(Outcome::Passed)
     }
+}
+
+/// Whether a file is the given record, or the one in the given folder.
+pub(super) fn is_record(given: &Path, file: &Path) -> bool {
+    let record = if given.is_dir() {
+        given.join(FILE)
+    } else {
+        given.to_owned()
+    };
+    let same = |path: &Path| path.canonicalize().ok();
+    same(&record).is_some_and(|record| same(file) == Some(record))
 }
 
 /// The record: a path, or the name of a report folder.
