@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod containers;
+#[path = "../shared/dashboard_client.rs"]
+mod dashboard_client;
 mod dashboard_in_kind;
 mod fakecloud_image;
 mod interrupts;

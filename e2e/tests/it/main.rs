@@ -10,6 +10,8 @@ mod campaigns;
 mod command_line;
 mod crashes;
 mod dashboard;
+#[path = "../shared/dashboard_client.rs"]
+mod dashboard_client;
 mod demo;
 mod determinism;
 mod documents;

@@ -1,20 +1,18 @@
 //! `drydock play`: a simulated world that a page paces, over plain HTTP.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 
 use rstest::rstest;
 use serde_json::Value;
 
+use crate::dashboard_client::DashboardClient;
 use crate::drydock::{drydock, drydock_program, holds_secret, printed, simulate};
 use crate::up::Up;
 
-/// A played world and its page's cookie.
+/// A played world and its page.
 struct Playing {
     process: Up,
-    address: String,
-    cookie: String,
+    page: DashboardClient,
 }
 
 impl Playing {
@@ -22,43 +20,16 @@ impl Playing {
         let mut command = drydock_program();
         command.arg("play").args(arguments).current_dir(folder);
         let process = Up::when_it_prints("Ctrl-C ends it", &mut command);
-        let (_, url) = process.printed.split_once("Open http://").unwrap();
-        let url = url.lines().next().unwrap().to_owned();
-        let (address, path) = url.split_once('/').unwrap();
-        let mut playing = Self {
-            address: address.to_owned(),
-            cookie: String::new(),
-            process,
-        };
-        let (head, _) = playing.request(&format!("GET /{path}"), "");
-        let cookie = head.split("set-cookie: ").nth(1).unwrap();
-        playing.cookie = cookie.split(';').next().unwrap().to_owned();
-        playing
-    }
-
-    /// Sends a request. Returns the head and the body of the response.
-    fn request(&self, line: &str, body: &str) -> (String, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let request = format!(
-            "{line} HTTP/1.1\r\nhost: {address}\r\norigin: http://{address}\r\nx-drydock-request: 1\r\ncookie: {}\r\n\
-             content-length: {}\r\nconnection: close\r\n\r\n{body}",
-            self.cookie,
-            body.len(),
-            address = self.address
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.to_owned(), body.to_owned())
+        let page = DashboardClient::log_in(&process.printed, "Open ");
+        Self { process, page }
     }
 
     fn get(&self, path: &str) -> Value {
-        serde_json::from_str(&self.request(&format!("GET {path}"), "").1).unwrap()
+        serde_json::from_str(&self.page.request(&format!("GET {path}"), "").1).unwrap()
     }
 
     fn command(&self, body: &str) {
-        let (head, answer) = self.request("POST /api/play", body);
+        let (head, answer) = self.page.request("POST /api/play", body);
         assert!(head.starts_with("HTTP/1.1 200"), "{head}: {answer}");
     }
 
@@ -160,7 +131,7 @@ fn a_failed_seed_of_a_campaign_has_a_page_and_is_played_from_its_plan() {
         .process
         .prints("Its report is in .drydock/reports/sim-campaign-4");
     // The plan that the page saves is that of the run.
-    let (_, saved) = playing.request("GET /api/plan", "");
+    let (_, saved) = playing.page.request("GET /api/plan", "");
     std::fs::write(folder.path().join("session.yaml"), saved).unwrap();
     let replayed = drydock(folder.path(), &["run", "--plan", "session.yaml"]);
     assert_eq!(replayed.status.code(), Some(1), "{}", printed(&replayed));

@@ -160,13 +160,14 @@ impl RemediationBudget {
 fn is_below_range(check: &Value) -> bool {
     let count = |field: &str| check["status"][field].as_i64().unwrap_or_default();
     let unhealthy = count("expectedMachines") - count("currentHealthy");
-    let lowest = range_of(check).and_then(|range| range.trim_start_matches('[').split_once('-')?.0.parse().ok());
-    lowest.is_some_and(|lowest: i64| unhealthy < lowest)
+    range_of(check).is_some_and(|(lowest, _)| unhealthy < lowest)
 }
 
-/// The range of a check in either spelling.
-fn range_of(check: &Value) -> Option<&str> {
-    setting(check, "unhealthyRange", "/remediation/triggerIf/unhealthyInRange").and_then(Value::as_str)
+/// Both ends of the range of a check in either spelling.
+fn range_of(check: &Value) -> Option<(i64, i64)> {
+    let range = setting(check, "unhealthyRange", "/remediation/triggerIf/unhealthyInRange")?.as_str()?;
+    let (lowest, highest) = range.trim_matches(['[', ']']).split_once('-')?;
+    Some((lowest.parse().ok()?, highest.parse().ok()?))
 }
 
 /// Whether the controller may not have observed a change at that time.
@@ -203,8 +204,7 @@ fn above_limits(context: &CheckContext, check: &Value) -> Option<String> {
 /// The limits of a check in machines, with their names.
 fn limits(check: &Value, expected: i64) -> Vec<(i64, &'static str)> {
     let mut limits = Vec::new();
-    let highest = range_of(check).and_then(|range| range.trim_end_matches(']').split_once('-')?.1.parse().ok());
-    if let Some(highest) = highest {
+    if let Some((_, highest)) = range_of(check) {
         limits.push((highest, "unhealthyRange"));
     } else if let Some(most) = setting(
         check,

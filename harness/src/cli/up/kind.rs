@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use scenario::{Cloud, StageKind};
 use stage::kind::{Cluster, Up};
 
 use super::{announce, print_error};
@@ -20,7 +19,12 @@ use crate::cli::{Ended, Interrupts, Outcome, Stop};
 const REPORTS: &str = ".drydock/reports";
 
 /// Runs until Ctrl-C, or until a part fails.
-pub(super) async fn stay_up(on: &StageArguments, population: &Population, dashboard: &DashboardFlags) -> Ended {
+pub(super) async fn stay_up(
+    on: &StageArguments,
+    population: &Population,
+    dashboard: &DashboardFlags,
+    shown: Shown,
+) -> Ended {
     let mut interrupts = Interrupts::new()?;
     let options = on.kind_options(Path::new(REPORTS));
     let cluster = tokio::select! {
@@ -31,7 +35,7 @@ pub(super) async fn stay_up(on: &StageArguments, population: &Population, dashbo
     let broken = tokio::select! {
         biased;
         _ = interrupts.next() => None,
-        stop = deployed(&cluster, population, dashboard) => Some(stop),
+        stop = deployed(&cluster, population, dashboard, shown) => Some(stop),
     };
     let mut ending = std::pin::pin!(cluster.end());
     let ended = loop {
@@ -46,9 +50,9 @@ pub(super) async fn stay_up(on: &StageArguments, population: &Population, dashbo
 }
 
 /// Deploys a world, prints how to use it, and returns when a part fails.
-async fn deployed(cluster: &Cluster, population: &Population, flags: &DashboardFlags) -> Stop {
-    match cluster.up().await {
-        Ok(mut up) => match Box::pin(used(cluster, &mut up, population, flags)).await {
+async fn deployed(cluster: &Cluster, population: &Population, flags: &DashboardFlags, shown: Shown) -> Stop {
+    match cluster.up(&shown.cloud, shown.seed).await {
+        Ok(mut up) => match Box::pin(used(cluster, &mut up, population, flags, shown)).await {
             Ok(reason) => Stop::Usage(reason),
             Err(stop) => stop,
         },
@@ -57,7 +61,13 @@ async fn deployed(cluster: &Cluster, population: &Population, flags: &DashboardF
 }
 
 /// Returns the reason when a part of the world fails.
-async fn used(cluster: &Cluster, up: &mut Up, population: &Population, flags: &DashboardFlags) -> Result<String, Stop> {
+async fn used(
+    cluster: &Cluster,
+    up: &mut Up,
+    population: &Population,
+    flags: &DashboardFlags,
+    shown: Shown,
+) -> Result<String, Stop> {
     say!(
         "mcm and fakecloud run in namespace {}. In another terminal:\n",
         up.namespace()
@@ -66,12 +76,6 @@ async fn used(cluster: &Cluster, up: &mut Up, population: &Population, flags: &D
     say!("  {}", creates_machine(up.namespace()));
     say!("  kubectl get machines,nodes -A --watch\n");
     say!("fakecloud's controls answer on {} over mutual TLS.", up.cloud_address());
-    let shown = Shown {
-        kind: StageKind::Kind,
-        seed: Up::SEED,
-        cloud: Cloud::default(),
-        has_controller: true,
-    };
     let mut dashboard = flags.start(shown, up.stage()).await?;
     let world = World {
         cloud: format!("grpcs://{}", up.cloud_address()),

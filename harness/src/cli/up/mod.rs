@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use controllers::Name;
-use scenario::{DurationExpression, StageKind, Timeouts};
+use scenario::{Cloud, DurationExpression, StageKind, Timeouts};
 use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
 use stage::restarts::Restarts;
@@ -152,7 +152,16 @@ impl Up {
                 ));
             }
             availability::check([StageKind::Kind])?;
-            return block_on(kind::stay_up(&self.on, &self.population, &self.dashboard))?;
+            let mut shown = Shown {
+                kind: StageKind::Kind,
+                seed: self.seed,
+                cloud: Cloud::default(),
+                has_controller: true,
+            };
+            if let Some(boot_delay) = self.boot_delay {
+                shown.cloud.boot_delay = boot_delay;
+            }
+            return block_on(kind::stay_up(&self.on, &self.population, &self.dashboard, shown))?;
         }
         if self.port != 0 && self.stage != StageKind::Embedded {
             return Err(Stop::Usage(format!(

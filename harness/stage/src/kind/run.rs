@@ -81,14 +81,14 @@ impl Cluster {
     ///
     /// # Errors
     /// The object that the API server rejects, or the part that does not start.
-    pub async fn up(&self) -> Result<Up, KindError> {
+    pub async fn up(&self, cloud: &Cloud, seed: u64) -> Result<Up, KindError> {
         self.prepare_namespace(NAMESPACE).await?;
         let plan = Plan {
             namespace: NAMESPACE,
-            cloud: &Cloud::default(),
+            cloud,
             replicas: 0,
             mcm_settings: McmSettings::default(),
-            seed: Up::SEED,
+            seed,
         };
         let world = self.deploy(&plan).await?;
         setup::install_fixtures(&self.client, NAMESPACE).await?;
@@ -140,9 +140,6 @@ impl std::fmt::Debug for Up {
 }
 
 impl Up {
-    /// The seed of every interactive world.
-    pub const SEED: u64 = 1;
-
     /// The world, for steps.
     pub fn stage(&mut self) -> &mut impl Stage {
         &mut self.0

@@ -250,7 +250,7 @@ impl<'a> Pass<'a> {
             .map(|amount| amount.rounded_up(self.judged.len()));
         let in_flight = self.judged.iter().filter(|one| one.is_in_remediation()).count();
         let mut room = limit.map_or(usize::MAX, |limit| limit.saturating_sub(in_flight));
-        let unreadable = matches!(self.view.requests, RequestView::Unreadable(_));
+        let unreadable = self.view.requests.is_unreadable();
         for index in self.order() {
             let Some(one) = self.judged.get_mut(index) else {
                 continue;
@@ -258,9 +258,7 @@ impl<'a> Pass<'a> {
             let may_begin = may_request && (room > 0 || one.is_in_remediation());
             match &self.policy.remediation {
                 _ if unreadable && (one.machine_requests.is_any() || self.policy.remediation != Remediation::Owner) => {
-                    one.step.entry.clone_from(&one.machine_requests.entry);
-                    one.step.waits = true;
-                    one.text = "requests cannot be read".to_owned();
+                    one.keep_record()
                 }
                 Remediation::Owner if one.machine_requests.is_any() => one.step = requests::end(&one.machine_requests),
                 Remediation::Owner => one.ask_owner(may_begin),
@@ -286,12 +284,7 @@ impl<'a> Pass<'a> {
         }
         for one in &mut self.judged {
             match &one.health {
-                // Its request may exist: the record is the only trace of it.
-                Health::Healthy if unreadable && one.machine_requests.is_any() => {
-                    one.step.entry.clone_from(&one.machine_requests.entry);
-                    one.step.waits = true;
-                    one.text = "requests cannot be read".to_owned();
-                }
+                Health::Healthy if unreadable && one.machine_requests.is_any() => one.keep_record(),
                 Health::Healthy if one.machine_requests.is_any() => {
                     one.step = requests::end(&one.machine_requests);
                     one.text = "its request ends".to_owned();
@@ -387,7 +380,7 @@ impl<'a> Pass<'a> {
             let is_judged = self.judged.iter().any(|one| one.target.name() == entry.machine);
             is_target && !is_judged
         });
-        let unreadable = matches!(self.view.requests, RequestView::Unreadable(_));
+        let unreadable = self.view.requests.is_unreadable();
         let strays = self.strays.values().filter(|hand| unreadable || !hand.own.is_empty());
         let strays = strays.filter_map(|hand| hand.entry.clone());
         let mut entries: Vec<RequestedRemediation> = judged.chain(skipped.cloned()).chain(strays).collect();
@@ -397,7 +390,7 @@ impl<'a> Pass<'a> {
 
     /// The deletions of requests about machines that are gone, or not selected any more.
     fn stray_actions(&self) -> Vec<Action> {
-        if defect!(OrphanRequestStays) || matches!(self.view.requests, RequestView::Unreadable(_)) {
+        if defect!(OrphanRequestStays) || self.view.requests.is_unreadable() {
             return Vec::new();
         }
         self.strays

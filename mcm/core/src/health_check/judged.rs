@@ -38,6 +38,13 @@ impl Judged<'_> {
         self.health == Health::Healthy && !in_remediation || in_remediation && defect!(RemediatedCountAsHealthy)
     }
 
+    /// Requests cannot be read: the record is the only trace of one that may exist.
+    pub fn keep_record(&mut self) {
+        self.step.entry.clone_from(&self.machine_requests.entry);
+        self.step.waits = true;
+        self.text = "requests cannot be read".to_owned();
+    }
+
     pub fn is_unhealthy(&self) -> bool {
         matches!(self.health, Health::Unhealthy { .. })
     }

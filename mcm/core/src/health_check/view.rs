@@ -101,6 +101,11 @@ impl RequestView {
             Self::NotRead | Self::Unreadable(_) => &[],
         }
     }
+
+    /// Whether requests may exist that the view does not have.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Unreadable(_))
+    }
 }
 
 /// The kind of a request.

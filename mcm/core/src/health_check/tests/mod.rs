@@ -2,16 +2,18 @@
 
 mod decisions;
 mod health;
+mod requests;
 mod spellings;
 
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
+use mcm_api::health_check::MachineHealthCheckStatus;
 use mcm_api::{Machine, MachineHealthCheck};
 use serde_json::{Value, json};
 
-use super::{NodeState, Target};
+use super::{Action, NodeState, Plan, Settings, Target, View, decide, normalize};
 
 /// The time of every decision.
 fn now() -> Timestamp {
@@ -106,4 +108,82 @@ fn check(spec: Value) -> MachineHealthCheck {
         object["spec"][key] = value.clone();
     }
     serde_json::from_value(object).unwrap()
+}
+
+fn up(name: &str) -> Target {
+    target(machine(name), &[("Ready", "True", 9000)])
+}
+
+fn down(name: &str) -> Target {
+    target(machine(name), &[("Ready", "Unknown", 400)])
+}
+
+fn pending(name: &str) -> Target {
+    target(machine(name), &[("Ready", "Unknown", 100)])
+}
+
+fn with_owner(machine: Machine) -> Machine {
+    let conditions = json!([
+        { "type": "Ready", "status": "Unknown" },
+        { "type": "HealthCheckSucceeded", "status": "False" },
+        { "type": "OwnerRemediated", "status": "False" },
+    ]);
+    with(machine, "/status/conditions", conditions)
+}
+
+fn view(check: MachineHealthCheck, targets: Vec<Target>) -> View {
+    View {
+        check,
+        targets,
+        ..View::default()
+    }
+}
+
+fn plan(view: &View) -> Plan {
+    let policy = normalize(&view.check.spec, "garden");
+    decide(
+        view,
+        policy.as_ref().map_err(Vec::as_slice),
+        &Settings::default(),
+        now(),
+    )
+}
+
+fn status(view: &View, plan: &Plan) -> MachineHealthCheckStatus {
+    let written = plan.actions.iter().find_map(|action| match action {
+        Action::WriteStatus(status) => Some((**status).clone()),
+        _ => None,
+    });
+    written.unwrap_or_else(|| view.check.status.clone())
+}
+
+fn condition(status: &MachineHealthCheckStatus, type_: &str) -> String {
+    let found = status.conditions.iter().find(|condition| condition.type_ == type_);
+    found.map_or_else(String::new, |found| format!("{}/{}", found.status, found.reason))
+}
+
+/// The machines whose owner is asked.
+fn asked(plan: &Plan) -> Vec<String> {
+    let asks = |action: &Action| match action {
+        Action::WriteConditions {
+            machine,
+            conditions,
+            remediated,
+        } => {
+            let asked = conditions
+                .iter()
+                .any(|one| one.type_ == "OwnerRemediated" && one.status == "False");
+            (asked && remediated.is_some()).then(|| machine.clone())
+        }
+        _ => None,
+    };
+    plan.actions.iter().filter_map(asks).collect()
+}
+
+fn events(plan: &Plan) -> Vec<&'static str> {
+    let event = |action: &Action| match action {
+        Action::RecordEvent { reason, .. } => Some(*reason),
+        _ => None,
+    };
+    plan.actions.iter().filter_map(event).collect()
 }
