@@ -151,6 +151,8 @@ pub struct RunEnd {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Status {
+    /// Grows with each change. A response and the stream of changes may arrive in any order; the page ignores what is older.
+    revision: u64,
     state: &'static str,
     /// Virtual microseconds since the start of the scenario.
     at: i64,
@@ -173,6 +175,7 @@ pub(crate) struct Playback {
     waiting: Option<Arrival>,
     recorded: u64,
     end: Option<RunEnd>,
+    revision: u64,
 }
 
 impl Playback {
@@ -186,6 +189,7 @@ impl Playback {
             waiting: None,
             recorded: 0,
             end: None,
+            revision: 0,
         }
     }
 
@@ -193,6 +197,7 @@ impl Playback {
     pub(crate) fn begin(&mut self, now: Timestamp, started: Timestamp) {
         self.started = started;
         self.anchor = (now, started);
+        self.revision += 1;
     }
 
     /// The run has ended at that virtual time.
@@ -201,11 +206,13 @@ impl Playback {
         self.waiting = None;
         self.anchor.1 = self.anchor.1.max(at);
         self.end = Some(end);
+        self.revision += 1;
     }
 
     /// Whether something may happen now.
     pub(crate) fn arrive(&mut self, now: Timestamp, arrival: Arrival) -> Gate {
         self.recorded = arrival.recorded;
+        self.revision += 1;
         self.mode = match self.mode {
             Mode::Beyond(count) if arrival.recorded > count => Mode::Paused,
             Mode::ToStep if arrival.is_step && self.waiting != Some(arrival) => Mode::Paused,
@@ -251,6 +258,7 @@ impl Playback {
             Command::End => self.mode = Mode::ToEnd,
             Command::Speed(speed) => self.speed = speed,
         }
+        self.revision += 1;
         Ok(())
     }
 
@@ -276,6 +284,7 @@ impl Playback {
             (None, Mode::Beyond(_) | Mode::ToStep | Mode::ToEnd) => "seeks",
         };
         Status {
+            revision: self.revision,
             state,
             at: micros(self.virtual_now(now)).max(0),
             until: self

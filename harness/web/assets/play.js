@@ -63,6 +63,7 @@ export function playback(first) {
   }
 
   function update(next) {
+    if (next.revision < status.revision) return;
     [status, received] = [next, performance.now()];
     const { end } = status;
     run.textContent = is("paused") || end ? "Play" : "Pause";
