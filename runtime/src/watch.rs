@@ -12,6 +12,18 @@ use crate::backoff::doubled;
 
 /// The longest wait between two attempts.
 const LONGEST: Duration = Duration::from_secs(10);
+/// A watch that is requested again works if the request has not failed for this time.
+const SETTLED: Duration = Duration::from_secs(5);
+
+/// What a watch reports.
+#[derive(Debug)]
+pub enum Signal<K> {
+    /// An event.
+    Event(Event<K>),
+    /// The watch failed, was requested again from where it was, and has not failed since, without an event so far: no object
+    /// has changed.
+    Resumed,
+}
 
 /// Watches all objects that `api` and `config` select. After a failure it waits for `first`, doubles the wait with each
 /// further failure up to ten seconds, and resets it once the server responds. There is no jitter, because a process
@@ -23,27 +35,44 @@ pub fn watch<K>(api: Api<K>, config: Config, first: Duration) -> impl Stream<Ite
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
+    watch_signals(api, config, first).filter_map(async |signal| match signal {
+        Ok(Signal::Event(event)) => Some(Ok(event)),
+        Ok(Signal::Resumed) => None,
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// As [`watch`], and reports when a failed watch works again although no object changes.
+pub fn watch_signals<K>(api: Api<K>, config: Config, first: Duration) -> impl Stream<Item = Result<Signal<K>>> + Send
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
     with_backoff(watcher(api, config), first)
 }
 
 /// Waits after each error. kube's own backoff would start over with every [`Event::Init`], which no server caused.
-fn with_backoff<K, S>(events: S, first: Duration) -> impl Stream<Item = Result<Event<K>>> + Send
+fn with_backoff<K, S>(events: S, first: Duration) -> impl Stream<Item = Result<Signal<K>>> + Send
 where
     K: Send,
     S: Stream<Item = Result<Event<K>>> + Send,
 {
     let state = (Box::pin(events), 0_u32, Duration::ZERO);
     stream::unfold(state, move |(mut events, failures, wait)| async move {
-        if !wait.is_zero() {
+        let event = if wait.is_zero() {
+            events.next().await?
+        } else {
             tokio::time::sleep(wait).await;
-        }
-        let event = events.next().await?;
+            match tokio::time::timeout(SETTLED, events.next()).await {
+                Ok(event) => event?,
+                Err(_) => return Some((Ok(Signal::Resumed), (events, 0, Duration::ZERO))),
+            }
+        };
         let state = match &event {
             Err(_) => (events, failures.saturating_add(1), doubled(first, failures, LONGEST)),
             Ok(Event::Init) => (events, failures, Duration::ZERO),
             Ok(_) => (events, 0, Duration::ZERO),
         };
-        Some((event, state))
+        Some((event.map(Signal::Event), state))
     })
 }
 
@@ -99,7 +128,31 @@ mod tests {
         let events = stream::iter(answered())
             .inspect(|event| requested.store(!matches!(event, Ok(Event::Init)), Ordering::Relaxed));
         let mut events = std::pin::pin!(with_backoff(events, Duration::from_millis(200)));
-        assert!(matches!(events.next().await, Some(Ok(Event::Init))));
+        assert!(matches!(events.next().await, Some(Ok(Signal::Event(Event::Init)))));
         assert!(!requested.load(Ordering::Relaxed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_requested_again_is_resumed_unless_it_fails_again() {
+        let failed = || Err(Error::NoResourceVersion);
+        let events = stream::iter([failed(), failed()]).chain(stream::pending());
+        let signals = with_backoff::<Secret, _>(events, Duration::from_millis(200)).take(3);
+        let signals: Vec<_> = signals.collect().await;
+        assert!(
+            matches!(signals.as_slice(), [Err(_), Err(_), Ok(Signal::Resumed)]),
+            "{signals:?}"
+        );
+    }
+
+    /// A list that does not respond is not resumed.
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_does_not_respond_is_not_resumed() {
+        let events = stream::iter(refused().into_iter().chain([Ok(Event::Init)])).chain(stream::pending());
+        let mut signals = std::pin::pin!(with_backoff(events, Duration::from_millis(200)));
+        for _ in 0..3 {
+            signals.next().await;
+        }
+        let next = tokio::time::timeout(10 * SETTLED, signals.next()).await;
+        assert!(next.is_err(), "{next:?}");
     }
 }

@@ -1,9 +1,9 @@
 //! Remediation by another controller: requests from a template, and the example controller of fakecloud.
 
 use mcm_api::{Phase, keys};
-use scenario::builder::{all, kubelet, machine_gone, mcm, not, phase, seconds, slack, unchanged, wait};
+use scenario::builder::{all, field, kubelet, machine_gone, mcm, not, phase, seconds, slack, unchanged, wait};
 use scenario::step::{KubeletAction, ProcessAction};
-use scenario::{Scenario, StageKind};
+use scenario::{Condition, Scenario};
 use serde_json::{Value, json};
 
 use super::joining;
@@ -117,9 +117,18 @@ fn missing_template() -> Scenario {
 /// Two templates: the second is tried when the first does not help in time.
 fn two_templates() -> Value {
     full_disk(json!({ "escalatingRemediations": [
-        { "remediationTemplate": reference("repair"), "order": 1, "timeout": "10m" },
+        { "remediationTemplate": reference("repair"), "order": 1, "timeout": "1m" },
         { "remediationTemplate": reference("rebuild"), "order": 2, "timeout": "10m" },
     ] }))
+}
+
+/// The request for the machine was created from that template.
+fn requested_from(machine: &str, template: &str) -> Condition {
+    let annotation = format!(
+        "/metadata/annotations/{}",
+        keys::CLONED_FROM_NAME_ANNOTATION.replace('/', "~1")
+    );
+    field("FakeCloudRemediation", machine, &annotation, template)
 }
 
 /// M19.
@@ -127,8 +136,7 @@ fn next_template() -> Scenario {
     let story = Scenario::new(
         "health_check_next_template",
         "A power-cycle does not help a machine whose disk is full: the next template rebuilds its VM, and the machine stays.",
-    )
-    .only_on([StageKind::Sim], "the first template has ten minutes");
+    );
     let spec = json!({ "strategy": "Reboot", "timeout": "30m" });
     repaired(
         story.step(template("rebuild", &json!({ "strategy": "Rebuild", "timeout": "30m" }))),
@@ -138,9 +146,10 @@ fn next_template() -> Scenario {
     )
     .throughout(not(requested("md-a-1")))
     .step(kubelet("md-a-1", KubeletAction::FillDisk))
-    .eventually(acting(), remediation_exists("md-a-1"))
-    .always(seconds(540), failed("md-a-1"))
-    .eventually(seconds(600) + 2 * joining(), passed("md-a-1"))
+    .eventually(acting(), requested_from("md-a-1", "repair"))
+    .always(seconds(55), failed("md-a-1"))
+    .eventually(3 * slack(), requested_from("md-a-1", "rebuild"))
+    .eventually(2 * joining(), passed("md-a-1"))
     .eventually(2 * slack(), all([not(remediation_exists("md-a-1")), recovered(2)]))
     .eventually(slack(), phase("md-a-1", Phase::Running))
 }
@@ -150,8 +159,7 @@ fn cancelled() -> Scenario {
     let story = Scenario::new(
         "health_check_cancelled",
         "A machine recovers by itself during the second remediation, after a restart of mcm: the request is deleted.",
-    )
-    .only_on([StageKind::Sim], "the first template has ten minutes");
+    );
     let spec = json!({ "strategy": "Reboot", "timeout": "30m" });
     repaired(
         story.step(template("rebuild", &json!({ "strategy": "Reboot", "timeout": "30m" }))),
@@ -160,10 +168,10 @@ fn cancelled() -> Scenario {
         two_templates(),
     )
     .step(kubelet("md-a-1", KubeletAction::FillDisk))
-    .eventually(acting(), remediation_exists("md-a-1"))
-    .step(wait(seconds(540)))
+    .eventually(acting(), requested_from("md-a-1", "repair"))
+    .step(wait(seconds(50)))
     .step(mcm(ProcessAction::Restart))
-    .step(wait(seconds(240)))
+    .eventually(seconds(10) + 4 * slack(), requested_from("md-a-1", "rebuild"))
     .step(kubelet("md-a-1", KubeletAction::FreeDisk))
     .eventually(
         2 * joining(),

@@ -1,7 +1,7 @@
 //! The limits of health checks: the circuit breaker, storms, delays, outages, and specs that cannot be used.
 
 use mcm_api::{Phase, keys};
-use scenario::api_faults::{Action, Cut, Rule};
+use scenario::api_faults::{Action, At, Cut, Match, Pattern, Rule};
 use scenario::builder::{
     all, annotate, any, api_fault_by, event_count, kubelet, lift_api_fault, machine_gone, node_grace, not, phase,
     seconds, slack, wait,
@@ -30,6 +30,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         storm(false),
         healthy_delay(),
         control_cut(),
+        objects_cut(),
         two_checks(),
         unusable(),
     ]
@@ -37,10 +38,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 fn stop(machine: &str) -> Step {
     kubelet(machine, KubeletAction::Partition)
-}
-
-fn start(machine: &str) -> Step {
-    kubelet(machine, KubeletAction::Reconnect)
 }
 
 fn names(machines: u32) -> Vec<String> {
@@ -203,8 +200,8 @@ fn storm(cooldown: bool) -> Scenario {
     let (name, about, time) = match cooldown {
         true => (
             "health_check_storm",
-            "Three of five machines are unhealthy for twenty minutes and recover within three: with a cooldown none is replaced.",
-            "5m",
+            "Three of five machines are unhealthy, and recover one after the other: with a cooldown none is replaced.",
+            "1m",
         ),
         false => (
             "health_check_storm_without_cooldown",
@@ -212,29 +209,39 @@ fn storm(cooldown: bool) -> Scenario {
             "0s",
         ),
     };
-    let story = Scenario::new(name, about).only_on([StageKind::Sim], "it takes half an hour");
-    let spec = json!({ "maxUnhealthy": "40%", "stormCooldown": time, "unhealthyConditions": not_ready("1m") });
-    // mcm's own health timeout is out of the way.
-    let story = settled(story.health_checks(), &[patient(5)])
-        .step(check(spec))
-        .eventually(slack(), healthy(5, 5))
-        .steps(["md-a-1", "md-a-2", "md-a-3"].map(stop))
-        .step(wait(seconds(1200)))
-        .eventually(slack(), healthy(5, 2));
+    let spec = full_disk(json!({ "maxUnhealthy": "40%", "stormCooldown": time }));
+    let story = checked_pool(Scenario::new(name, about), &patient(5), spec);
+    let story = fail_together(story, &["md-a-1", "md-a-2", "md-a-3"])
+        .eventually(
+            2 * slack(),
+            all([
+                healthy(5, 2),
+                check_condition("RemediationAllowed", "False", "TooManyUnhealthy"),
+            ]),
+        )
+        .never(3 * slack(), any(["md-a-1", "md-a-2", "md-a-3"].map(requested)));
+    let recover = |machine| kubelet(machine, KubeletAction::FreeDisk);
     if cooldown {
-        let none_requested = not(any(["md-a-1", "md-a-2", "md-a-3"].map(requested)));
         return story
-            .throughout(none_requested)
-            .step(start("md-a-1"))
-            .step(wait(seconds(90)))
-            .step(start("md-a-2"))
-            .step(wait(seconds(90)))
-            .step(start("md-a-3"))
-            .eventually(seconds(600), recovered(5));
+            .throughout(not(any(["md-a-1", "md-a-2", "md-a-3"].map(requested))))
+            .step(recover("md-a-1"))
+            .eventually(
+                2 * slack(),
+                check_condition("RemediationAllowed", "False", "StormCooldown"),
+            )
+            .step(wait(seconds(10)))
+            .step(recover("md-a-2"))
+            .step(wait(seconds(10)))
+            .step(recover("md-a-3"))
+            .eventually(2 * slack(), recovered(5))
+            .eventually(
+                seconds(60) + slack(),
+                check_condition("RemediationAllowed", "True", "RemediationAllowed"),
+            );
     }
     story
-        .step(start("md-a-1"))
-        .eventually(seconds(90), all(["md-a-2", "md-a-3"].map(requested)))
+        .step(recover("md-a-1"))
+        .eventually(2 * slack(), all(["md-a-2", "md-a-3"].map(replaced)))
         .eventually(2 * joining(), machine_gone("md-a-2"))
 }
 
@@ -242,23 +249,23 @@ fn storm(cooldown: bool) -> Scenario {
 fn healthy_delay() -> Scenario {
     let story = Scenario::new(
         "health_check_healthy_delay",
-        "A node that becomes Ready again for shorter than the delay does not count as healthy.",
-    )
-    .only_on([StageKind::Sim], "the delay is several times the node's grace period");
-    let spec = json!({ "healthyDelay": "10m", "maxUnhealthy": 0 });
-    settled(story.health_checks(), &[patient(2)])
-        .step(check(spec))
-        .eventually(slack(), healthy(2, 2))
-        .step(stop("md-a-1"))
+        "A node whose disk has space again for shorter than the delay does not count as healthy.",
+    );
+    let spec = full_disk(json!({ "healthyDelay": "20s", "maxUnhealthy": 0 }));
+    let (fill, free) = (
+        || kubelet("md-a-1", KubeletAction::FillDisk),
+        || kubelet("md-a-1", KubeletAction::FreeDisk),
+    );
+    checked_pool(story, &patient(2), spec)
+        .step(fill())
         .eventually(acting(), failed("md-a-1"))
-        .always(seconds(1800), failed("md-a-1"))
+        .always(seconds(50), failed("md-a-1"))
         .meanwhile()
-        .steps([start("md-a-1"), wait(seconds(300)), stop("md-a-1"), wait(seconds(300))])
-        .steps([start("md-a-1"), wait(seconds(300)), stop("md-a-1"), wait(seconds(300))])
-        .steps([start("md-a-1"), wait(seconds(300)), stop("md-a-1"), wait(seconds(350))])
-        .step(start("md-a-1"))
-        .never(seconds(500), healthy(2, 2))
-        .eventually(seconds(200), healthy(2, 2))
+        .steps([free(), wait(seconds(10)), fill(), wait(seconds(10))])
+        .steps([free(), wait(seconds(10)), fill(), wait(seconds(10))])
+        .step(free())
+        .never(seconds(12), healthy(2, 2))
+        .eventually(seconds(10) + 2 * slack(), healthy(2, 2))
 }
 
 /// M20.
@@ -284,6 +291,45 @@ fn control_cut() -> Scenario {
     .eventually(seconds(120), any(["md-a-1", "md-a-2"].map(requested)))
     .eventually(4 * joining(), all([machine_gone("md-a-1"), machine_gone("md-a-2")]))
     .eventually(joining() + slack(), recovered(4))
+}
+
+/// M20 on the wall clock, where an mcm that reaches nothing ends, because it cannot renew its Lease.
+fn objects_cut() -> Scenario {
+    let story = Scenario::new(
+        "health_check_without_its_objects",
+        "mcm cannot read Machines and Nodes while two nodes are not Ready: nothing happens within the grace afterwards, and \
+         then both machines are replaced.",
+    );
+    let rule = |name: &str, resource: &str, action| {
+        let matches = Match {
+            resource: Some(Pattern::new(resource)),
+            ..Match::default()
+        };
+        api_fault_by(
+            Client::Mcm,
+            Rule {
+                matches,
+                ..Rule::new(name, action)
+            },
+        )
+    };
+    let ended = || Action::TruncateWatch {
+        after_events: 0,
+        midway: true,
+    };
+    let lost = || Action::Drop { at: At::default() };
+    checked(story, 4, json!({ "maxUnhealthy": "50%" }))
+        .step(rule("machine-watches", "machines", ended()))
+        .step(rule("node-watches", "nodes", ended()))
+        .step(rule("machines", "machines", lost()))
+        .step(rule("nodes", "nodes", lost()))
+        .steps(["md-a-1", "md-a-2"].map(stop))
+        .step(wait(node_grace() + 3 * slack()))
+        .steps(["machine-watches", "node-watches", "machines", "nodes"].map(lift_api_fault))
+        .never(slack(), any(["md-a-1", "md-a-2"].map(requested)))
+        .eventually(4 * slack(), any(["md-a-1", "md-a-2"].map(replaced)))
+        .eventually(4 * joining(), all([machine_gone("md-a-1"), machine_gone("md-a-2")]))
+        .eventually(joining() + slack(), recovered(4))
 }
 
 /// Bad input: two checks of one machine.

@@ -16,7 +16,7 @@ pub enum HealthChecks {
     On,
     /// In mcm, which stops remediation at `maxUnhealthy` itself (`--max-unhealthy-exclusive`).
     Exclusive,
-    /// In a separate process with a separate role; only on stage `sim`.
+    /// In a separate process with a separate role.
     Separate,
 }
 

@@ -382,6 +382,9 @@ impl Scenario {
         if self.world.no_target {
             return Some("its mcm has no target cluster".to_owned());
         }
+        if self.world.health_checks == HealthChecks::Separate && stage != StageKind::Sim {
+            return Some("the process of health checks has an account in one cluster only".to_owned());
+        }
         if let Some(reason) = self.why_not_on(target) {
             return Some(format!("not with nodes on stage {target}: {reason}"));
         }
@@ -425,9 +428,6 @@ impl Scenario {
             ));
         }
         let health_checks = self.world.health_checks;
-        if health_checks == HealthChecks::Separate && stage != StageKind::Sim {
-            return Some("health checks run in a process of their own on stage sim only".to_owned());
-        }
         if self.world.remediation && ![StageKind::Sim, StageKind::Embedded].contains(&stage) {
             return Some("the example remediation controller runs on stages sim and embedded only".to_owned());
         }

@@ -16,7 +16,8 @@ pub enum Process {
     Fakecloud,
     /// The driver processes that register with mcm.
     Drivers,
-    /// The process that only checks the health of machines, with `healthChecks: separate`; in virtual time only.
+    /// The process that only checks the health of machines, with `healthChecks: separate`; it can be disturbed in virtual time
+    /// only.
     HealthChecks,
     /// The example remediation controller, with `remediation: true`; it can be stopped and disturbed in virtual time only.
     Remediation,

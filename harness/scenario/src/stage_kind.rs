@@ -33,7 +33,9 @@ impl StageKind {
             (Self::Kind, Process::Mcm) => Some("the effects of a pod are not counted; use --stage embedded or sim"),
             (_, Process::Controllers) => Some("the controllers are a separate process on stage sim only"),
             (_, Process::Fakecloud) => Some("fakecloud's effects are counted on stage sim only"),
-            (_, Process::HealthChecks) => Some("health checks run in a process of their own on stage sim only"),
+            (_, Process::HealthChecks) => {
+                Some("the effects of the process of health checks are counted on stage sim only")
+            }
             (_, Process::Remediation) => {
                 Some("the effects of the remediation controller are counted on stage sim only")
             }

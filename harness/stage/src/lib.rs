@@ -16,6 +16,7 @@ mod controller_program;
 pub mod controllers;
 pub mod deploy;
 mod gated;
+mod health_check_process;
 pub mod kind;
 pub mod kind_api;
 pub mod leftovers;

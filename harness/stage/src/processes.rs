@@ -34,7 +34,7 @@ use super::ports::PortError;
 use super::replicas::{Recipe, Replicas};
 use super::setup::{self, Kubeconfigs, NO_TARGET};
 use super::supervised::narrate_processes;
-use super::{CLASS_KINDS, Stage, StageError, names_of_drivers, names_of_mcm};
+use super::{CLASS_KINDS, Stage, StageError, health_check_process, names_of_drivers, names_of_mcm};
 use crate::Performer;
 use crate::cloud_config::cloud_config_file;
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT, REMEDIATION_ACCOUNT};
@@ -175,6 +175,8 @@ pub struct ProcessStage {
     pub(super) fakecloud: CloudProcess,
     pub(super) mcm: ControllerProcesses,
     drivers: Replicas,
+    /// The process that only checks the health of machines.
+    health_checks: Replicas,
     /// The example remediation controller.
     remediation: Option<Running>,
     disturbed: bool,
@@ -224,6 +226,7 @@ impl ProcessStage {
 
         let acting = start_controller(&plan, &planes, &timeouts, mcm_program, &cloud_address);
         let mcm = acting.await?;
+        let health_checks = health_check_process::start(plan.mcm_settings, &planes, &timeouts).await?;
         let remediation = start_remediation(&plan, &planes, &fakecloud_program, &cloud_address).await?;
         let drivers = start_drivers(&plan, &planes, &mcm, &fakecloud_program, &cloud_address).await?;
         let schedule = schedule::Log::default();
@@ -245,6 +248,7 @@ impl ProcessStage {
             fakecloud,
             mcm,
             drivers,
+            health_checks,
             remediation,
             disturbed,
             schedule,
@@ -305,6 +309,8 @@ impl ProcessStage {
         let mut names = vec!["fakecloud.log".to_owned()];
         names.extend(self.drivers.logs());
         self.drivers.stop().await;
+        names.extend(self.health_checks.logs());
+        self.health_checks.stop().await;
         if let Some(remediation) = self.remediation.take() {
             names.push(REMEDIATION_LOG.to_owned());
             remediation.stop().await;
@@ -376,9 +382,12 @@ impl Stage for ProcessStage {
         match process {
             Process::Mcm => self.mcm.perform(action, client, namespace, clock).await,
             Process::Fakecloud => self.fakecloud.perform(action).await,
-            Process::Drivers if action == ProcessAction::KillLeader => Err(StageError::NoLeader(process)),
+            Process::Drivers | Process::HealthChecks if action == ProcessAction::KillLeader => {
+                Err(StageError::NoLeader(process))
+            }
             Process::Drivers => self.drivers.perform(action, client, namespace).await,
-            Process::Controllers | Process::HealthChecks | Process::Remediation => Err(StageError::NoProcess(process)),
+            Process::HealthChecks => self.health_checks.perform(action, client, namespace).await,
+            Process::Controllers | Process::Remediation => Err(StageError::NoProcess(process)),
         }
     }
 
@@ -416,6 +425,7 @@ impl Stage for ProcessStage {
             ended = self.fakecloud.ended() => ended.to_string(),
             reason = self.mcm.ended() => reason,
             ended = self.drivers.ended() => ended.to_string(),
+            ended = self.health_checks.ended() => ended.to_string(),
             Some(ended) = self.scheduled.join_next() => {
                 ended.unwrap_or_else(|error| format!("the task that runs the scheduled disturbances failed: {error}"))
             }

@@ -290,17 +290,32 @@ pub fn mcm_settings(timeouts: &Timeouts, namespace: &str, settings: McmSettings)
         format!("--leader-elect-renew-deadline={}", election.renew_deadline),
         format!("--leader-elect-retry-period={}", election.retry_period),
     ];
-    if settings.health_checks != HealthChecks::Off {
-        let controllers: Vec<String> = options.controllers.iter().map(ToString::to_string).collect();
-        let checks = &options.health_check;
-        flags.extend([
-            format!("--controllers={}", controllers.join(",")),
-            format!("--machine-health-check-interval={}", checks.interval),
-            format!("--machine-health-check-outage-grace={}", checks.outage_grace),
-            format!("--max-unhealthy-exclusive={}", checks.exclusive_limit),
-        ]);
+    if ![HealthChecks::Off, HealthChecks::Separate].contains(&settings.health_checks) {
+        flags.extend(health_check_flags(&options));
     }
     flags
+}
+
+/// The flags of a process that only checks the health of machines.
+pub fn health_check_settings(timeouts: &Timeouts, namespace: &str, settings: McmSettings) -> Vec<String> {
+    let options = mcm::Options {
+        controllers: vec![mcm::Controller::MachineHealthCheck],
+        ..mcm_options(timeouts, namespace)
+    };
+    let mut flags = mcm_settings(timeouts, namespace, settings);
+    flags.extend(health_check_flags(&options));
+    flags
+}
+
+fn health_check_flags(options: &mcm::Options) -> [String; 4] {
+    let controllers: Vec<String> = options.controllers.iter().map(ToString::to_string).collect();
+    let checks = &options.health_check;
+    [
+        format!("--controllers={}", controllers.join(",")),
+        format!("--machine-health-check-interval={}", checks.interval),
+        format!("--machine-health-check-outage-grace={}", checks.outage_grace),
+        format!("--max-unhealthy-exclusive={}", checks.exclusive_limit),
+    ]
 }
 
 /// Sets the options of mcm for health checks that it evaluates.
@@ -341,12 +356,13 @@ pub fn mcm_arguments(
     settings: McmSettings,
     kubeconfigs: &Kubeconfigs,
 ) -> Vec<OsString> {
+    arguments(namespace, mcm_settings(timeouts, namespace, settings), kubeconfigs)
+}
+
+/// The arguments of an mcm with these flags.
+pub fn arguments(namespace: &str, flags: Vec<String>, kubeconfigs: &Kubeconfigs) -> Vec<OsString> {
     let places = [format!("--namespace={namespace}"), "--address=127.0.0.1".to_owned()];
-    let mut arguments: Vec<OsString> = places
-        .into_iter()
-        .chain(mcm_settings(timeouts, namespace, settings))
-        .map(OsString::from)
-        .collect();
+    let mut arguments: Vec<OsString> = places.into_iter().chain(flags).map(OsString::from).collect();
     let Kubeconfigs { control, target } = kubeconfigs;
     for (flag, kubeconfig) in [("--control-kubeconfig=", control), ("--target-kubeconfig=", target)] {
         let mut argument = OsString::from(flag);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams, Preconditions};
-use kube::core::GroupVersionKind;
+use kube::core::{GroupVersionKind, Status};
+use kube::error::DiscoveryError;
 use kube::{Api, Client, ResourceExt, discovery};
 use mcm_api::health_check::TemplateReference;
 use mcm_api::keys;
@@ -41,8 +42,36 @@ impl RemediationRequests<'_> {
     }
 
     async fn list_kind(&self, kind: &RequestKind) -> kube::Result<Vec<Request>> {
+        let listed = match self.list_served(kind).await {
+            // Its definition was removed, and perhaps created anew, since the last discovery.
+            Err(error) if is_not_found(&error) && self.resources.0.lock().remove(kind).is_some() => {
+                self.list_served(kind).await
+            }
+            listed => listed,
+        };
+        match listed {
+            // The objects of a kind end with its definition, but not with one of its versions.
+            Err(error) if is_not_found(&error) && !self.is_served_otherwise(kind).await? => Ok(Vec::new()),
+            listed => listed,
+        }
+    }
+
+    async fn list_served(&self, kind: &RequestKind) -> kube::Result<Vec<Request>> {
         let objects = self.api(kind).await?.list(&ListParams::default()).await?;
         Ok(objects.items.into_iter().map(|object| request(kind, &object)).collect())
+    }
+
+    /// Whether another version of the group has the kind.
+    async fn is_served_otherwise(&self, kind: &RequestKind) -> kube::Result<bool> {
+        let (group, _) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
+        match discovery::group(self.client, group).await {
+            Ok(group) => Ok(group
+                .versions()
+                .flat_map(|version| group.versioned_resources(version))
+                .any(|(resource, _)| resource.kind == kind.kind)),
+            Err(kube::Error::Discovery(DiscoveryError::MissingApiGroup(_))) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// A template.
@@ -51,8 +80,11 @@ impl RemediationRequests<'_> {
             api_version: template.api_version.clone(),
             kind: template.kind.clone(),
         };
-        let read = async { self.api(&kind).await?.get(&template.name).await };
-        match read.await {
+        let api = match self.api(&kind).await {
+            Ok(api) => api,
+            Err(error) => return TemplateView::Unreadable(brief(&error)),
+        };
+        match api.get(&template.name).await {
             Ok(object) => match serde_json::to_value(object) {
                 Ok(object) => TemplateView::Present(Arc::new(object)),
                 Err(error) => TemplateView::Unreadable(error.to_string()),
@@ -95,6 +127,9 @@ impl RemediationRequests<'_> {
                 let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
                 let gvk = GroupVersionKind::gvk(group, version, &kind.kind);
                 let (resource, capabilities) = match discovery::pinned_kind(self.client, &gvk).await {
+                    Err(kube::Error::Discovery(DiscoveryError::MissingKind(_))) => {
+                        return Err(not_served(&gvk));
+                    }
                     Err(kube::Error::Discovery(error)) => return Err(refused(&error.to_string())),
                     found => found?,
                 };
@@ -109,6 +144,12 @@ impl RemediationRequests<'_> {
     }
 }
 
+/// As an API server answers about a kind that it does not have.
+fn not_served(kind: &GroupVersionKind) -> kube::Error {
+    let message = format!("the API server has no kind {} in {}", kind.kind, kind.api_version());
+    kube::Error::Api(Status::failure(&message, "NotFound").with_code(404).boxed())
+}
+
 fn request(kind: &RequestKind, object: &DynamicObject) -> Request {
     let annotation = |key: &str| object.annotations().get(key).cloned();
     let created: Option<Timestamp> = object.creation_timestamp().map(|time| time.0);
@@ -119,6 +160,7 @@ fn request(kind: &RequestKind, object: &DynamicObject) -> Request {
         created,
         deleting: object.metadata.deletion_timestamp.is_some(),
         check: annotation(keys::HEALTH_CHECK_ANNOTATION),
+        is_orphaned: false,
         template: annotation(keys::CLONED_FROM_NAME_ANNOTATION).unwrap_or_default(),
     }
 }

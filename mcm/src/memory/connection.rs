@@ -26,7 +26,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The kinds whose watch failed, and has not delivered anything since.
+    /// The kinds whose watch failed, and does not work again so far.
     failed: BTreeSet<String>,
     lost: Option<Timestamp>,
     /// When this process began to observe the clusters.
@@ -40,8 +40,8 @@ impl Connection {
         self.0.state.lock().failed.insert(kind.to_owned());
     }
 
-    /// The watch of that kind delivered something.
-    pub(crate) fn watch_delivered(&self, kind: &str) {
+    /// The watch of that kind works.
+    pub(crate) fn watch_works(&self, kind: &str) {
         let mut state = self.0.state.lock();
         if !state.failed.is_empty() {
             state.failed.remove(kind);
@@ -114,10 +114,10 @@ mod tests {
         connection.watch_failed("Node");
         connection.observe(ApiHealth::Up, TOLERATED, at(200));
         connection.observe(ApiHealth::Frozen, TOLERATED, at(250));
-        connection.watch_delivered("Machine");
+        connection.watch_works("Machine");
         connection.observe(ApiHealth::Up, TOLERATED, at(260));
         assert_eq!(connection.current(), health_check::Connection::Lost { since: at(200) });
-        connection.watch_delivered("Node");
+        connection.watch_works("Node");
         connection.observe(ApiHealth::Up, TOLERATED, at(270));
         assert_eq!(connection.current(), up(Some(at(270))));
     }

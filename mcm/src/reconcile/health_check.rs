@@ -1,14 +1,17 @@
 //! One pass of a health check: view, decision, actions; again if something changed meanwhile.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::future::join_all;
+use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use mcm_api::health_check::MachineHealthCheckStatus;
-use mcm_api::{Machine, MachineHealthCheck, MachineStatus};
+use mcm_api::{Machine, MachineHealthCheck, MachineStatus, keys};
 use mcm_core::health_check::{
-    Action, EventObject, Plan, Policy, Remediated, Remediation, RequestKind, Settings, View, decide, needs_requests,
-    normalize,
+    Action, EventObject, NodeState, Plan, Policy, Remediated, Remediation, RequestKind, RequestView, Settings, View,
+    decide, is_node_observed, needs_requests, normalize,
 };
 use mcm_core::merge::merge_patch;
 use serde_json::json;
@@ -63,6 +66,7 @@ impl Controllers {
             };
             let policy = normalize(&check.spec, &key.namespace);
             let mut view = state.health_check_view(&check);
+            self.confirm_missing_nodes(&mut view).await;
             view.failed_requests.clone_from(&failed_requests);
             if let Ok(policy) = &policy {
                 self.read_requests(&mut view, policy).await;
@@ -105,6 +109,30 @@ impl Controllers {
         outcome.retry_after(RetryCause::Failure)
     }
 
+    /// Reads the Nodes that the cache does not have although their machines have joined. The caches of Machines and Nodes are
+    /// filled by separate watches: when mcm runs in another process, a machine may be known as joined before its Node is.
+    async fn confirm_missing_nodes(&self, view: &mut View) {
+        let Some(client) = &self.executor.target else { return };
+        let nodes: Api<Node> = Api::all(client.clone());
+        for target in &mut view.targets {
+            let is_missing = target.node == NodeState::Absent && is_node_observed(&target.machine);
+            let is_ending = target.machine.metadata.deletion_timestamp.is_some();
+            let Some(name) = target
+                .machine
+                .labels()
+                .get(keys::NODE_LABEL)
+                .filter(|_| is_missing && !is_ending)
+            else {
+                continue;
+            };
+            target.node = match nodes.get_opt(name).await {
+                Ok(Some(node)) => NodeState::Present(Arc::new(node)),
+                Ok(None) => NodeState::Absent,
+                Err(error) => NodeState::Unreadable(brief(&error)),
+            };
+        }
+    }
+
     /// Reads the requests to other controllers, and their templates, if the decision needs them.
     async fn read_requests(&self, view: &mut View, policy: &Policy) {
         if !needs_requests(&view.check, policy) {
@@ -129,6 +157,15 @@ impl Controllers {
         kinds.sort();
         kinds.dedup();
         view.requests = requests.list(&kinds).await;
+        if let RequestView::Known(requests) = &mut view.requests {
+            for request in requests {
+                let exists = |check: &String| {
+                    let key = Key::new(&self.executor.state.namespace, check);
+                    self.executor.state.health_checks.get(&key).is_some()
+                };
+                request.is_orphaned = request.check.as_ref().is_some_and(|check| !exists(check));
+            }
+        }
     }
 
     fn remediation_requests(&self) -> RemediationRequests<'_> {

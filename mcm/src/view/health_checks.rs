@@ -42,9 +42,11 @@ impl ClusterState {
     }
 
     fn node_of(&self, machine: &Machine) -> NodeState {
+        let Some(target) = &self.target else {
+            return NodeState::NotObserved;
+        };
         let name = machine.labels().get(keys::NODE_LABEL);
-        let target = self.target.as_ref().zip(name);
-        let node = target.and_then(|(target, name)| target.nodes.get(&Key::new("", name)));
+        let node = name.and_then(|name| target.nodes.get(&Key::new("", name)));
         node.map_or(NodeState::Absent, NodeState::Present)
     }
 
@@ -154,6 +156,11 @@ fn machine_essence(machine: &Machine) -> impl PartialEq + use<> {
         machine.metadata.deletion_timestamp.clone(),
         machine.status.current_status.phase.clone(),
         conditions,
+        // What the owner does about it, which the check repeats in its status.
+        machine
+            .status
+            .condition(keys::OWNER_REMEDIATED)
+            .map(|condition| (condition.reason.clone(), condition.message.clone())),
     )
 }
 

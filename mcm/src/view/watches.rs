@@ -11,6 +11,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use runtime::decode::Decoded;
 use runtime::error::brief_watch;
+use runtime::watch::Signal;
 use serde::de::DeserializeOwned;
 
 use super::cluster_state::{ClusterState, TargetState};
@@ -153,6 +154,15 @@ pub(super) struct Delivery<K> {
     pub(super) damaged: Vec<Key>,
 }
 
+impl<K> Default for Delivery<K> {
+    fn default() -> Self {
+        Self {
+            changes: Vec::new(),
+            damaged: Vec::new(),
+        }
+    }
+}
+
 /// As [`watch_connected`], for a kind whose watch tells nothing about the connection.
 fn watch<K>(api: Api<Decoded<K>>, cache: Cache<K>, watch_seconds: u32) -> impl Stream<Item = Delivery<K>> + Send
 where
@@ -172,12 +182,14 @@ fn watch_connected<K>(
 where
     K: Indexed + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync,
 {
-    let events = runtime::watch::watch(api, watcher::Config::default().timeout(watch_seconds), WATCH_RETRY);
-    // Empty batches are passed on: after the last list the work loop must check whether the caches are filled.
-    events.map(move |event| match event {
-        Ok(event) => {
+    let config = watcher::Config::default().timeout(watch_seconds);
+    let signals = runtime::watch::watch_signals(api, config, WATCH_RETRY);
+    // Empty batches are passed on: after the last list the work loop must check whether the caches are filled, and after each
+    // signal whether the connection works.
+    signals.map(move |signal| match signal {
+        Ok(Signal::Event(event)) => {
             if let Some(connection) = connection.as_ref().filter(|_| !matches!(event, watcher::Event::Init)) {
-                connection.watch_delivered(&K::kind(&()));
+                connection.watch_works(&K::kind(&()));
             }
             let changes = cache.apply(event);
             let damaged = cache.take_newly_damaged();
@@ -187,15 +199,18 @@ where
             }
             Delivery { changes, damaged }
         }
+        Ok(Signal::Resumed) => {
+            if let Some(connection) = &connection {
+                connection.watch_works(&K::kind(&()));
+            }
+            Delivery::default()
+        }
         Err(error) => {
             if let Some(connection) = &connection {
                 connection.watch_failed(&K::kind(&()));
             }
             tracing::warn!(kind = %K::kind(&()), error = brief_watch(&error), "the watch failed and is requested again");
-            Delivery {
-                changes: Vec::new(),
-                damaged: Vec::new(),
-            }
+            Delivery::default()
         }
     })
 }

@@ -5,7 +5,7 @@
 //! What a user changed a moment ago may not be known to the controller yet: the former version of a check, and a Machine
 //! that was not excluded, count until then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -27,6 +27,8 @@ pub(super) struct RemediationBudget {
     former: BTreeMap<String, Vec<(Timestamp, Option<Value>)>>,
     /// By Machine: since when it is being deleted or excluded.
     barred: BTreeMap<String, Timestamp>,
+    /// The Machines whose remediation by their owner did not continue for some time.
+    left: BTreeSet<String>,
 }
 
 /// A time in which too many Machines were unhealthy.
@@ -99,6 +101,9 @@ impl RemediationBudget {
         } else {
             self.barred.remove(uid(machine));
         }
+        if is_left(machine) {
+            self.left.insert(uid(machine).to_owned());
+        }
     }
 
     /// The versions of the check that the controller may know, the current one last; `None`: it may not know it at all.
@@ -139,13 +144,39 @@ impl RemediationBudget {
         }
         let check = known.first().or(checks.first())?;
         let versions = self.known_versions(check, context).into_iter().flatten();
-        let mut violations: Vec<Option<String>> = versions.map(|version| above_limits(context, &version)).collect();
+        let mut violations: Vec<Option<String>> =
+            versions.map(|version| self.above_limits(context, &version)).collect();
         let above = if violations.iter().all(Option::is_some) {
             violations.pop().flatten()
         } else {
             None
         };
         above.or_else(|| self.during_cooldown(check, context.at()))
+    }
+
+    /// Which limit of the check the Machines in remediation exceed.
+    fn above_limits(&self, context: &CheckContext, check: &Value) -> Option<String> {
+        let world = context.world;
+        let reported = check["status"]["expectedMachines"].as_u64().unwrap_or_default();
+        let targets: Vec<&Value> = world.of_kind("Machine").filter(|other| selects(check, other)).collect();
+        // The controller may not have observed the last deletion.
+        let expected =
+            i64::try_from(targets.len().max(usize::try_from(reported).unwrap_or_default())).unwrap_or(i64::MAX);
+        let requests = requests(world);
+        let in_remediation = |target: &&&Value| {
+            condition_status(target, keys::OWNER_REMEDIATED) == "False" || requests.contains_key(name(target))
+        };
+        let all: Vec<&Value> = targets.iter().filter(in_remediation).copied().collect();
+        let in_flight = all
+            .iter()
+            .filter(|target| requests.contains_key(name(target)) || !self.left.contains(uid(target)));
+        let (all, in_flight) = (all.len(), in_flight.count());
+        limits(check, expected).into_iter().find_map(|limit| {
+            let count = if limit.counts_all { all } else { in_flight };
+            let exceeds = i64::try_from(count).unwrap_or(i64::MAX) > limit.most;
+            let (field, most) = (limit.field, limit.most);
+            exceeds.then(|| format!("{count} of {expected} machines are in remediation, and {field} allows {most}"))
+        })
     }
 
     fn during_cooldown(&self, check: &Value, now: Timestamp) -> Option<String> {
@@ -183,38 +214,42 @@ fn cooldown(check: &Value) -> Duration {
         .unwrap_or_default()
 }
 
-/// Which limit of the check the Machines in remediation exceed.
-fn above_limits(context: &CheckContext, check: &Value) -> Option<String> {
-    let world = context.world;
-    let reported = check["status"]["expectedMachines"].as_u64().unwrap_or_default();
-    let targets: Vec<&Value> = world.of_kind("Machine").filter(|other| selects(check, other)).collect();
-    // The controller may not have observed the last deletion.
-    let expected = i64::try_from(targets.len().max(usize::try_from(reported).unwrap_or_default())).unwrap_or(i64::MAX);
-    let requests = requests(world);
-    let in_remediation = |target: &&&Value| {
-        condition_status(target, keys::OWNER_REMEDIATED) == "False" || requests.contains_key(name(target))
-    };
-    let count = targets.iter().filter(in_remediation).count();
-    limits(check, expected).into_iter().find_map(|(limit, text)| {
-        let exceeds = i64::try_from(count).unwrap_or(i64::MAX) > limit;
-        exceeds.then(|| format!("{count} of {expected} machines are in remediation, and {text} allows {limit}"))
-    })
+/// Whether the remediation of the Machine by its owner does not continue: it keeps no other Machine from its remediation.
+fn is_left(machine: &Value) -> bool {
+    let is_preserved = machine.pointer("/status/currentStatus/preserveExpiryTime").is_some();
+    let to_rollout =
+        condition(machine, keys::OWNER_REMEDIATED).is_some_and(|condition| condition["reason"] == "CannotBeRemediated");
+    machine["metadata"]["ownerReferences"].is_null() || is_preserved || to_rollout
 }
 
-/// The limits of a check in machines, with their names.
-fn limits(check: &Value, expected: i64) -> Vec<(i64, &'static str)> {
+/// A limit of a check.
+struct Limit {
+    field: &'static str,
+    /// A number of Machines.
+    most: i64,
+    /// Whether a Machine counts whose remediation does not continue.
+    counts_all: bool,
+}
+
+/// The limits of a check.
+fn limits(check: &Value, expected: i64) -> Vec<Limit> {
+    let limit = |field, most, counts_all| Limit {
+        field,
+        most,
+        counts_all,
+    };
     let mut limits = Vec::new();
     if let Some((_, highest)) = range_of(check) {
-        limits.push((highest, "unhealthyRange"));
+        limits.push(limit("unhealthyRange", highest, true));
     } else if let Some(most) = setting(
         check,
         "maxUnhealthy",
         "/remediation/triggerIf/unhealthyLessThanOrEqualTo",
     ) {
-        limits.push((share(most, expected, false), "maxUnhealthy"));
+        limits.push(limit("maxUnhealthy", share(most, expected, false), true));
     }
     if let Some(most) = check["spec"].get("maxInFlight") {
-        limits.push((share(most, expected, true), "maxInFlight"));
+        limits.push(limit("maxInFlight", share(most, expected, true), false));
     }
     limits
 }

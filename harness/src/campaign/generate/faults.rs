@@ -72,14 +72,14 @@ pub(super) fn draw_of(seed: &Seed, kinds: &[&str], size: u64, span: u64, lives: 
     disturbances
 }
 
-/// Crashes of the processes beside mcm that the scenario's world has, and pauses of them if the kinds contain them.
+/// Crashes of the processes beside mcm that the scenario's world has, and pauses and lags of them if the kinds contain them.
 pub(super) fn of_other_processes(seed: &Seed, kinds: &[&str], scenario: &Scenario, size: u64) -> Vec<Disturbance> {
     let processes = [Process::HealthChecks, Process::Remediation];
     let present = processes.into_iter().filter(|process| scenario.has_process(*process));
     let draw = |process: Process| {
         let mut stream = seed.stream(&process.to_string());
         let effect = 1 + stream.below(EFFECTS_OF_OTHERS * size);
-        match stream.below(4) {
+        match stream.below(5) {
             0 => Some(Disturbance::Crash(Crash {
                 process,
                 at: Moment::Before,
@@ -96,6 +96,12 @@ pub(super) fn of_other_processes(seed: &Seed, kinds: &[&str], scenario: &Scenari
                 process,
                 effect,
                 time: seconds(1 + stream.below(120)),
+            })),
+            3 if kinds.contains(&"lag") => Some(Disturbance::Lag(Lag {
+                process,
+                effect,
+                by: seconds(1 + stream.below(20)),
+                lasts: Some(seconds(10 + stream.below(600))),
             })),
             _ => None,
         }

@@ -46,7 +46,7 @@ async fn end_programs(client: &kube::Client, namespace: &str) -> Result<(), Kind
     begin_removal(client, namespace).await?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let programs = pods
-        .list(&ListParams::default().labels(&pods::of_both()))
+        .list(&ListParams::default().labels(&pods::of_all()))
         .await
         .map_err(cannot_read("pods"))?;
     pods::remove(&pods, &programs.items).await?;

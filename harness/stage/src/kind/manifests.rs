@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::images::Images;
-use super::pods::{FAKECLOUD, MCM};
+use super::pods::{FAKECLOUD, HEALTH_CHECK, MCM};
 use crate::deploy::{self, DeployError};
 
 const MCM_FILE: (&str, &str) = (
@@ -13,6 +13,10 @@ const MCM_FILE: (&str, &str) = (
 const FAKECLOUD_FILE: (&str, &str) = (
     "deploy/fakecloud.yaml",
     include_str!("../../../../deploy/fakecloud.yaml"),
+);
+const HEALTH_CHECK_FILE: (&str, &str) = (
+    "deploy/machine-health-check.yaml",
+    include_str!("../../../../deploy/machine-health-check.yaml"),
 );
 const PRIORITY_FILE: (&str, &str) = (
     "deploy/priority-class.yaml",
@@ -49,6 +53,8 @@ pub(super) struct Settings<'a> {
     pub(super) mcm_flags: Vec<String>,
     /// Additional flags of fakecloud.
     pub(super) cloud_flags: Vec<String>,
+    /// Additional flags of the process of health checks.
+    pub(super) health_check_flags: Vec<String>,
 }
 
 impl Settings<'_> {
@@ -83,6 +89,17 @@ impl Settings<'_> {
         let deployment = object(&mut objects, "Deployment", MCM)?;
         deployment["spec"]["replicas"] = json!(self.replicas);
         set_container(deployment, &self.images.mcm, &self.mcm_flags)?;
+        Ok(objects)
+    }
+
+    /// The process that only checks the health of machines.
+    ///
+    /// # Errors
+    /// When the file of `deploy/` lacks an expected object or part.
+    pub(super) fn health_checks(&self) -> Result<Vec<Value>, DeployError> {
+        let mut objects = self.read(HEALTH_CHECK_FILE.0, HEALTH_CHECK_FILE.1)?;
+        let deployment = object(&mut objects, "Deployment", HEALTH_CHECK)?;
+        set_container(deployment, &self.images.mcm, &self.health_check_flags)?;
         Ok(objects)
     }
 
@@ -147,9 +164,11 @@ mod tests {
             ledger: "/ledgers/here".to_owned(),
             mcm_flags: vec!["--short-retry=1s".to_owned()],
             cloud_flags: vec!["--seed=7".to_owned()],
+            health_check_flags: vec!["--machine-health-check-interval=1s".to_owned()],
         };
         let mut objects = settings.cloud().unwrap();
         objects.extend(settings.mcm().unwrap());
+        objects.extend(settings.health_checks().unwrap());
         objects
     }
 
@@ -188,7 +207,7 @@ mod tests {
             assert_eq!(terms, &expected, "{}", object["metadata"]["name"]);
             count += 1;
         }
-        assert_eq!(count, 3);
+        assert_eq!(count, 4);
     }
 
     #[test]

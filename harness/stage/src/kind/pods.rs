@@ -1,4 +1,4 @@
-//! The pods of mcm and fakecloud in one namespace: waits until they are ready, stops them, and detects unexpected ends.
+//! The pods of mcm, fakecloud and the process of health checks in one namespace: waits until they are ready, stops them, and detects unexpected ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,6 +27,8 @@ use crate::{LeaderError, holder_among, leader};
 pub(super) const MCM: &str = "machine-controller-manager";
 /// The Deployment of fakecloud, and the label of its pods.
 pub(super) const FAKECLOUD: &str = "fakecloud";
+/// The Deployment of the process of health checks, and the label of its pods.
+pub(super) const HEALTH_CHECK: &str = "machine-health-check";
 
 /// How long pods may take to become ready.
 const READY_LIMIT: Duration = Duration::from_mins(2);
@@ -98,7 +100,7 @@ pub enum PodError {
     Kill(#[from] EngineError),
 }
 
-/// The pods of both programs in one namespace.
+/// The pods of the programs in one namespace.
 pub(super) struct Pods {
     api: Api<Pod>,
     deployments: Api<Deployment>,
@@ -115,7 +117,7 @@ pub(super) struct Pods {
 impl Pods {
     pub(super) fn new(client: kube::Client, engine: Engine, namespace: &str, replicas: u32) -> Self {
         let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-        let ours = watcher::Config::default().labels(&of_both());
+        let ours = watcher::Config::default().labels(&of_all());
         Self {
             events: watcher(api.clone(), ours).default_backoff().boxed(),
             api,
@@ -353,9 +355,9 @@ impl Pods {
     }
 }
 
-/// A selector of the pods of both programs.
-pub(super) fn of_both() -> String {
-    format!("{APP} in ({MCM}, {FAKECLOUD})")
+/// A selector of the pods of all programs.
+pub(super) fn of_all() -> String {
+    format!("{APP} in ({MCM}, {FAKECLOUD}, {HEALTH_CHECK})")
 }
 
 /// Deletes pods and waits until the last container of each has ended. Ignores absent pods.

@@ -7,14 +7,14 @@ use fakecloud::certificates::{Certificates, Subject};
 use mcm_driver::channel::channel;
 use mcm_driver::tls::{Tls, TlsFiles};
 use scenario::step::{Crash, Process, ProcessAction};
-use scenario::{Cloud, McmSettings, Timeouts};
+use scenario::{Cloud, HealthChecks, McmSettings, Timeouts};
 use serde_json::Value;
 
 use super::KindError;
 use super::cluster::Cluster;
 use super::forward::Forward;
 use super::manifests::{Settings, priority_class};
-use super::pods::{FAKECLOUD, MCM, Pods};
+use super::pods::{FAKECLOUD, HEALTH_CHECK, MCM, Pods};
 use super::renewals;
 use crate::cloud::CloudClient;
 use crate::cloud_config::cloud_config_file;
@@ -81,6 +81,7 @@ impl World {
             ledger: cluster.folder_on_nodes(namespace).await?,
             mcm_flags: setup::mcm_settings(&timeouts, namespace, plan.mcm_settings),
             cloud_flags: vec![format!("--seed={}", plan.seed)],
+            health_check_flags: setup::health_check_settings(&timeouts, namespace, plan.mcm_settings),
         };
 
         deploy::apply(&client, &priority_class()?).await?;
@@ -93,6 +94,10 @@ impl World {
         pods.ready(FAKECLOUD).await?;
         deploy::apply(&client, &settings.mcm()?).await?;
         pods.ready(MCM).await?;
+        if plan.mcm_settings.health_checks == HealthChecks::Separate {
+            deploy::apply(&client, &settings.health_checks()?).await?;
+            pods.ready(HEALTH_CHECK).await?;
+        }
 
         let forward = Forward::start(client.clone(), namespace, FAKECLOUD, CONTROL_PORT).await?;
         let files = cluster.files(namespace)?;
@@ -160,9 +165,8 @@ impl Stage for World {
         match process {
             Process::Mcm => Ok(self.pods.perform(MCM, action).await?),
             Process::Fakecloud => Ok(self.pods.perform(FAKECLOUD, action).await?),
-            Process::Controllers | Process::Drivers | Process::HealthChecks | Process::Remediation => {
-                Err(StageError::NoProcess(process))
-            }
+            Process::HealthChecks => Ok(self.pods.perform(HEALTH_CHECK, action).await?),
+            Process::Controllers | Process::Drivers | Process::Remediation => Err(StageError::NoProcess(process)),
         }
     }
 

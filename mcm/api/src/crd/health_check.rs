@@ -135,7 +135,7 @@ fn spec() -> JSONSchemaProps {
         ),
         (
             "maxInFlight",
-            limit().described(
+            places().described(
                 "The number or percentage (rounded up) of machines that are remediated at the same time; absent: no limit.",
             ),
         ),
@@ -225,9 +225,17 @@ fn selector() -> JSONSchemaProps {
 
 /// A duration that Cluster API would not turn into another one.
 fn timeout() -> JSONSchemaProps {
-    duration().at_most_long(64).rule(
+    whole_seconds(duration().at_most_long(64)).rule(
         "duration(self) == duration('0s') || duration(self) >= duration('1s')",
         "a duration between 0 and 1s is not possible, because times of conditions are whole seconds: write 0s or at least 1s",
+    )
+}
+
+/// Refuses fractions of a second beyond the first one: times of conditions have whole seconds.
+fn whole_seconds(duration: JSONSchemaProps) -> JSONSchemaProps {
+    duration.rule(
+        "duration(self) < duration('1s') || duration(self).getMilliseconds() % 1000 == 0",
+        "a duration must be a number of whole seconds, as times of conditions are: write for example 1s or 2s",
     )
 }
 
@@ -305,6 +313,14 @@ fn remediation() -> JSONSchemaProps {
     ])
 }
 
+/// A number or a percentage up to 100, and more than none.
+fn places() -> JSONSchemaProps {
+    limit().rule(
+        "type(self) == int ? self > 0 : !(self in ['0%', '00%'])",
+        "0 remediates nothing: write 1 or more, or pause the check with the annotation machine.sapcloud.io/paused",
+    )
+}
+
 /// A number or a percentage up to 100.
 fn limit() -> JSONSchemaProps {
     count_or_percentage().with_pattern("^(100|[0-9]{1,2})%$")
@@ -336,7 +352,7 @@ fn template() -> JSONSchemaProps {
 }
 
 fn escalations() -> JSONSchemaProps {
-    let minute = duration().at_most_long(64).rule(
+    let minute = whole_seconds(duration().at_most_long(64)).rule(
         "duration(self) >= duration('1m')",
         "a timeout of less than 1m gives no remediation a chance: write 1m or more",
     );

@@ -1,6 +1,6 @@
 //! One pass of a health check: evaluates its machines, and decides which of them are remediated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ use super::policy::{Policy, Remediation};
 use super::problem::PolicyError;
 use super::requests::{self, MachineRequests, Step};
 use super::status::{Draft, number, stamp};
-use super::view::{Connection, RequestView, Settings, View};
+use super::view::{Connection, NodeState, RequestView, Settings, Target, View};
 use crate::ownership::controller;
 
 /// Whether a decision needs the requests to other controllers, and the templates.
@@ -89,6 +89,20 @@ fn unreachable(mut draft: Draft, since: Timestamp) -> Plan {
     written(draft, events)
 }
 
+/// Whether requests may be made.
+#[derive(Clone, Copy)]
+struct Permission {
+    is_given: bool,
+    /// When the check decides again; `None`: it may request something, or it depends on the machines.
+    until: Option<Timestamp>,
+}
+
+impl Permission {
+    fn refused(until: Option<Timestamp>) -> Self {
+        Self { is_given: false, until }
+    }
+}
+
 /// One pass over the machines of a valid check.
 struct Pass<'a> {
     view: &'a View,
@@ -106,11 +120,13 @@ impl<'a> Pass<'a> {
         let mut judged = Vec::new();
         for target in &view.targets {
             let mut hand = machine_requests.remove(target.name()).unwrap_or_default();
+            let orphaned = std::mem::take(&mut hand.orphaned);
             let left_out = is_skipped(&target.machine.metadata) && !defect!(PausedMachinesAreRemediated)
                 || view.overlaps.contains_key(target.name()) && !defect!(ChecksRemediateTogether);
             if left_out {
                 continue;
             }
+            hand.own.extend(orphaned);
             let health = evaluate(target, policy, view.connection, settings, now);
             let ends = health == Health::Healthy || policy.remediation == Remediation::Owner;
             let is_over = ends && hand.own.is_empty();
@@ -151,19 +167,23 @@ impl<'a> Pass<'a> {
             self.settings.exclusive_limit,
         );
         let mut events: Vec<Action> = ignored_cluster_name(&self.view.check).into_iter().collect();
-        let may_request = self.remediation_allowed(&mut draft, &answer, &mut events);
-        self.choose(may_request);
+        let permission = self.remediation_allowed(&mut draft, &answer, &mut events);
+        self.choose(permission);
         let machines = self.machine_actions(&mut events);
         let kept_entries = self.entries();
         let strays: Vec<Action> = self.stray_actions();
         draft.status.remediations = kept_entries;
         draft.status.expected_machines = number(expected);
         draft.status.current_healthy = number(healthy);
-        draft.status.remediations_allowed = if may_request { number(answer.remaining) } else { 0 };
+        draft.status.remediations_allowed = if permission.is_given {
+            number(answer.remaining)
+        } else {
+            0
+        };
         draft.status.observed_generation = self.view.check.metadata.generation.unwrap_or_default();
         let unreadable = self.evaluated(&mut draft, &mut events);
         draft.list(&self.judged);
-        let wake = self.wake(&draft, may_request);
+        let wake = self.wake(&draft, permission);
         let outcome = self.outcome(!answer.allowed);
         let status = draft.changed().map(|status| Action::WriteStatus(Box::new(status)));
         let writes = status.into_iter().chain(machines).chain(strays);
@@ -178,7 +198,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Sets the condition `RemediationAllowed`, and returns whether requests may be made.
-    fn remediation_allowed(&self, draft: &mut Draft, answer: &Allowance, events: &mut Vec<Action>) -> bool {
+    fn remediation_allowed(&self, draft: &mut Draft, answer: &Allowance, events: &mut Vec<Action>) -> Permission {
         let unhealthy = self.judged.iter().any(Judged::is_unhealthy);
         if !answer.allowed {
             draft.status.cooldown_until = None;
@@ -192,7 +212,7 @@ impl<'a> Pass<'a> {
                     format!("Remediation is not allowed: {}", answer.message),
                 ));
             }
-            return false;
+            return Permission::refused(None);
         }
         let conditions = &self.view.check.status.conditions;
         let was_open = conditions
@@ -215,7 +235,7 @@ impl<'a> Pass<'a> {
                 until.0
             );
             draft.condition(REMEDIATION_ALLOWED, false, "StormCooldown", &message);
-            return false;
+            return Permission::refused(Some(until.0));
         }
         draft.status.cooldown_until = None;
         // Without an unhealthy machine a start of the process changes nothing.
@@ -226,10 +246,13 @@ impl<'a> Pass<'a> {
                 stamp(until).0
             );
             draft.condition(REMEDIATION_ALLOWED, false, "JustConnected", &message);
-            return false;
+            return Permission::refused(Some(until));
         }
         draft.condition(REMEDIATION_ALLOWED, true, REMEDIATION_ALLOWED, &answer.message);
-        true
+        Permission {
+            is_given: true,
+            until: None,
+        }
     }
 
     /// When this process has observed the machines for long enough; `None`: it has. An outage, or the time before a process
@@ -243,12 +266,13 @@ impl<'a> Pass<'a> {
     }
 
     /// Decides for which machines something is requested.
-    fn choose(&mut self, may_request: bool) {
+    fn choose(&mut self, permission: Permission) {
+        let may_request = permission.is_given;
         let limit = self
             .policy
             .max_in_flight
             .map(|amount| amount.rounded_up(self.judged.len()));
-        let in_flight = self.judged.iter().filter(|one| one.is_in_remediation()).count();
+        let in_flight = self.judged.iter().filter(|one| one.takes_place()).count();
         let mut room = limit.map_or(usize::MAX, |limit| limit.saturating_sub(in_flight));
         let unreadable = self.view.requests.is_unreadable();
         for index in self.order() {
@@ -274,9 +298,10 @@ impl<'a> Pass<'a> {
             } else if one.text.is_empty() && !may_begin {
                 one.text = "as many machines as maxInFlight allows are being remediated".to_owned();
             }
-            let begins = one.asks_owner || one.step.begins;
+            let has_owner = controller(&one.target.machine.metadata).is_some();
+            let begins = one.asks_owner && has_owner || one.step.begins;
             room = room.saturating_sub(usize::from(begins));
-            one.next = one.step.next;
+            one.next = one.step.next.or(permission.until);
             if defect!(SecondMachineStarves) && one.machine_requests.is_any() {
                 // An existing request ends the loop.
                 break;
@@ -287,7 +312,11 @@ impl<'a> Pass<'a> {
                 Health::Healthy if unreadable && one.machine_requests.is_any() => one.keep_record(),
                 Health::Healthy if one.machine_requests.is_any() => {
                     one.step = requests::end(&one.machine_requests);
-                    one.text = "its request ends".to_owned();
+                    one.text = if one.machine_requests.own.is_empty() && one.machine_requests.foreign {
+                        requests::FOREIGN.to_owned()
+                    } else {
+                        "its request ends".to_owned()
+                    };
                 }
                 Health::Pending { next, .. } => {
                     one.next = *next;
@@ -374,12 +403,11 @@ impl<'a> Pass<'a> {
     /// The records of requests after this pass.
     fn entries(&self) -> Vec<RequestedRemediation> {
         let judged = self.judged.iter().filter_map(|one| one.step.entry.clone());
-        let skipped = self.view.check.status.remediations.iter().filter(|entry| {
-            let mut targets = self.view.targets.iter();
-            let is_target = targets.any(|target| target.name() == entry.machine);
-            let is_judged = self.judged.iter().any(|one| one.target.name() == entry.machine);
-            is_target && !is_judged
-        });
+        let names: BTreeSet<&str> = self.judged.iter().map(|one| one.target.name()).collect();
+        let skipped = self.view.targets.iter().map(Target::name);
+        let skipped: BTreeSet<&str> = skipped.filter(|name| !names.contains(name)).collect();
+        let recorded = self.view.check.status.remediations.iter();
+        let skipped = recorded.filter(|entry| skipped.contains(entry.machine.as_str()));
         let unreadable = self.view.requests.is_unreadable();
         let strays = self.strays.values().filter(|hand| unreadable || !hand.own.is_empty());
         let strays = strays.filter_map(|hand| hand.entry.clone());
@@ -409,7 +437,13 @@ impl<'a> Pass<'a> {
             return true;
         }
         if self.view.overlaps.is_empty() || defect!(ChecksRemediateTogether) {
-            draft.condition(EVALUATED, true, EVALUATED, "");
+            let is_observed = |target: &Target| target.node != NodeState::NotObserved;
+            let message = if self.view.targets.iter().all(is_observed) {
+                ""
+            } else {
+                "mcm has no target cluster (--target-kubeconfig=none): rules about Nodes are not evaluated"
+            };
+            draft.condition(EVALUATED, true, EVALUATED, message);
             return false;
         }
         let mut others: Vec<&str> = self.view.overlaps.values().map(String::as_str).collect();
@@ -429,8 +463,8 @@ impl<'a> Pass<'a> {
     }
 
     /// When the next decision is due.
-    fn wake(&self, draft: &Draft, may_request: bool) -> Option<Duration> {
-        if !may_request && defect!(RestrictedChecksSleep) {
+    fn wake(&self, draft: &Draft, permission: Permission) -> Option<Duration> {
+        if !permission.is_given && defect!(RestrictedChecksSleep) {
             return None;
         }
         let health = self.judged.iter().filter_map(|one| one.health.next());

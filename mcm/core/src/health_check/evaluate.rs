@@ -101,7 +101,14 @@ pub fn evaluate(
     }
     let node = match &target.node {
         NodeState::Present(node) => Some(&**node),
-        NodeState::Absent => None,
+        NodeState::Absent | NodeState::NotObserved => None,
+        NodeState::Unreadable(why) => {
+            return Health::Pending {
+                next: Some(later(now, settings.request_period)),
+                since: None,
+                message: format!("its Node cannot be read: {why}"),
+            };
+        }
     };
     if is_updated_in_place(machine, node) {
         return Health::Pending {
@@ -119,10 +126,11 @@ pub fn evaluate(
     evaluation.machine_rules(policy);
     match node {
         Some(node) => evaluation.node_rules(node, policy),
+        None if target.node == NodeState::NotObserved => return evaluation.result(None, policy, Health::Healthy),
         None if is_node_observed(machine) => evaluation.node_deleted(),
         None => evaluation.startup(policy),
     }
-    evaluation.result(node, policy)
+    evaluation.result(node, policy, Health::NotCounted)
 }
 
 /// The earliest time at which a timeout may begin: nothing is known about the time of an outage.
@@ -253,7 +261,8 @@ impl Evaluation<'_> {
         self.rule(NODE_STARTUP_TIMEOUT, since, timeout, "the Node has not joined");
     }
 
-    fn result(self, node: Option<&Node>, policy: &Policy) -> Health {
+    /// `without_node`: the health of a machine without a Node if no rule has failed.
+    fn result(self, node: Option<&Node>, policy: &Policy, without_node: Health) -> Health {
         let Found { failed, waiting } = self.found;
         let machine_first = failed.iter().find(|(reason, ..)| *reason == UNHEALTHY_MACHINE);
         if let Some((reason, ..)) = machine_first.or(failed.first()) {
@@ -274,7 +283,7 @@ impl Evaluation<'_> {
             };
         }
         let Some(node) = node else {
-            return Health::NotCounted;
+            return without_node;
         };
         settling(self.machine, node, policy, self.now).unwrap_or(Health::Healthy)
     }

@@ -5,8 +5,10 @@ use mcm_api::keys;
 
 use super::evaluate::Health;
 use super::outcome::State;
+use super::owner::CANNOT_BE_REMEDIATED;
 use super::requests::{MachineRequests, Step};
 use super::view::Target;
+use crate::ownership::controller;
 
 pub(super) const WITH_OWNER: &str = "its owner replaces it";
 
@@ -30,6 +32,19 @@ pub(super) struct Judged<'a> {
 impl Judged<'_> {
     pub fn is_in_remediation(&self) -> bool {
         self.with_owner || self.machine_requests.is_any()
+    }
+
+    /// Whether it takes one of the places of `maxInFlight`. A machine whose remediation cannot continue now would keep the
+    /// others from theirs: it is preserved, it has no owner, or a rollout replaces it.
+    pub fn takes_place(&self) -> bool {
+        let machine = &*self.target.machine;
+        let cannot = || {
+            let condition = machine.status.condition(keys::OWNER_REMEDIATED);
+            condition.is_some_and(|condition| condition.reason.as_deref() == Some(CANNOT_BE_REMEDIATED))
+        };
+        let is_left = self.with_owner && (controller(&machine.metadata).is_none() || cannot());
+        let waits = machine.status.is_kept() || is_left;
+        self.is_in_remediation() && !(waits && self.machine_requests.own.is_empty())
     }
 
     /// Whether it counts as healthy: a machine that is being remediated may have a node that looks healthy.

@@ -23,8 +23,10 @@ use super::view::{Request, RequestKind, TemplateView, View};
 pub(super) struct MachineRequests<'a> {
     /// The request that is recorded; `None`: none is.
     pub entry: Option<RequestedRemediation>,
-    /// The requests that the check created.
+    /// The requests that the check created, and those that it continues.
     pub own: Vec<&'a Request>,
+    /// The requests of a check that does not exist any more. The check continues them if it selects the machine.
+    pub orphaned: Vec<&'a Request>,
     /// Whether another controller or a user created a request for the machine.
     pub foreign: bool,
 }
@@ -71,6 +73,8 @@ pub(super) fn machine_requests<'a>(view: &'a View, policy: &Policy) -> BTreeMap<
         let machine_requests = found.entry(request.name.clone()).or_default();
         if request.check.as_deref() == Some(check) {
             machine_requests.own.push(request);
+        } else if request.is_orphaned {
+            machine_requests.orphaned.push(request);
         } else {
             machine_requests.foreign = true;
         }
@@ -134,7 +138,7 @@ pub(super) fn go_on(
         return Step {
             entry,
             waits: true,
-            text: "a request for the machine exists that the check did not create".to_owned(),
+            text: FOREIGN.to_owned(),
             ..Step::default()
         };
     }
@@ -296,6 +300,8 @@ fn create(
     }
 }
 
+/// What the status says about a request of another controller, or of a user.
+pub(super) const FOREIGN: &str = "a request for the machine exists that the check did not create";
 /// The controller of the request has not finished.
 pub(super) const WAITING: &str = "WaitingForRemediation";
 const TEMPLATE_NOT_FOUND: &str = "RemediationTemplateNotFound";

@@ -83,12 +83,21 @@ impl Problems {
         }
     }
 
-    /// A duration that is not between zero and a second: times of conditions have whole seconds.
+    /// A number of whole seconds, as times of conditions are.
     fn timeout(&mut self, field: &str, timeout: GoDuration) -> Duration {
         if timeout.0 > Duration::ZERO && timeout.0 < Duration::from_secs(1) && !defect!(ShortTimeoutBecomesZero) {
             self.add(
                 field,
                 format!("{timeout} is shorter than a second: write 0s or at least 1s"),
+            );
+        } else if timeout.0.subsec_nanos() != 0 && timeout.0 >= Duration::from_secs(1) {
+            let whole = timeout.0.as_secs();
+            self.add(
+                field,
+                format!(
+                    "{timeout} is not a number of whole seconds: write {whole}s or {}s",
+                    whole + 1
+                ),
             );
         }
         Duration::from_secs(timeout.0.as_secs())

@@ -51,6 +51,10 @@ pub enum NodeState {
     /// There is no such Node, or no label.
     #[default]
     Absent,
+    /// mcm has no target cluster: nothing is known about nodes, and only the rules about the Machine count.
+    NotObserved,
+    /// The Node may exist, and cannot be read, for this reason.
+    Unreadable(String),
     /// The Node.
     Present(Arc<Node>),
 }
@@ -143,6 +147,8 @@ pub struct Request {
     pub deleting: bool,
     /// The health check that created it; `None`: another controller or a user did.
     pub check: Option<String>,
+    /// Whether that check does not exist any more. The check that selects the machine then continues the request.
+    pub is_orphaned: bool,
     /// The name of the template that it was created from; empty: unknown.
     pub template: String,
 }

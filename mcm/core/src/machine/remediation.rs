@@ -7,9 +7,10 @@ use k8s_openapi::api::core::v1::NodeCondition;
 use mcm_api::{MachineStatus, Phase, keys};
 
 use super::pass::Pass;
-use super::remediation_rank::{CANNOT, Rank};
+use super::remediation_rank::Rank;
 use super::{Plan, Reason, defects, health};
 use crate::failure::MARKED_UNHEALTHY;
+use crate::health_check::owner::CANNOT_BE_REMEDIATED;
 use crate::health_check::{is_skipped, set_condition};
 use crate::preservation::shown;
 
@@ -114,7 +115,10 @@ fn change(conditions: &mut Vec<NodeCondition>, progress: &ReplacementProgress, p
             soon
         }
         ReplacementProgress::Cannot => {
-            set(CANNOT, "a rollout that is in progress replaces the machine");
+            set(
+                CANNOT_BE_REMEDIATED,
+                "a rollout that is in progress replaces the machine",
+            );
             soon
         }
         ReplacementProgress::Deleting => {

@@ -5,10 +5,8 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use mcm_api::{Machine, Phase, keys};
 
+use crate::health_check::owner::CANNOT_BE_REMEDIATED;
 use crate::health_check::{is_skipped, must_remediate};
-
-/// The reason of `OwnerRemediated` while a rollout replaces the machine.
-pub(super) const CANNOT: &str = "CannotBeRemediated";
 
 /// The rank of a machine among those whose replacement is requested; the lowest is replaced first: one that a user
 /// requests, then the newest, which hosts least, then by name.
@@ -28,8 +26,9 @@ impl Rank {
             status.current_status.base(),
             Some(Phase::Failed | Phase::Terminating | Phase::InPlaceUpdating)
         ) || machine.metadata.deletion_timestamp.is_some();
-        let is_stuck =
-            owner.reason.as_deref() == Some(CANNOT) || status.is_preserved() || is_skipped(&machine.metadata);
+        let is_stuck = owner.reason.as_deref() == Some(CANNOT_BE_REMEDIATED)
+            || status.is_preserved()
+            || is_skipped(&machine.metadata);
         let requested = status.is_remediation_requested() && !ends && !is_stuck;
         let created = machine.metadata.creation_timestamp.as_ref();
         requested.then(|| Self {

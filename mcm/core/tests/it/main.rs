@@ -84,6 +84,8 @@ mod fixtures;
 #[cfg(test)]
 mod health;
 #[cfg(test)]
+mod health_check;
+#[cfg(test)]
 mod in_place;
 #[cfg(test)]
 mod life;

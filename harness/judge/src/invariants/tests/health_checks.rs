@@ -103,6 +103,29 @@ fn requests_stay_within_the_limits(#[case] spec: Value, #[case] requests: usize,
 }
 
 #[rstest]
+#[case::in_flight(json!({ "maxInFlight": 1 }), json!({}), Some("I23"))]
+#[case::without_an_owner(json!({ "maxInFlight": 1 }), json!({ "metadata": { "ownerReferences": null } }), None)]
+#[case::preserved(
+    json!({ "maxInFlight": 1 }),
+    json!({ "status": { "currentStatus": { "preserveExpiryTime": "2030-01-01T00:00:00Z" } } }),
+    None
+)]
+#[case::preserved_and_unhealthy(
+    json!({ "maxUnhealthy": 1 }),
+    json!({ "status": { "currentStatus": { "preserveExpiryTime": "2030-01-01T00:00:00Z" } } }),
+    Some("I23")
+)]
+fn a_machine_that_is_not_remediated_now_takes_no_place(
+    #[case] spec: Value,
+    #[case] change: Value,
+    #[case] violated: Option<&str>,
+) {
+    let story = pool_of_five(check(spec)).apply("Machine", with(requested(1), change));
+    assert_eq!(story.found, None);
+    story.apply("Machine", requested(2)).violates(violated);
+}
+
+#[rstest]
 #[case::together_above_the_limit(2, Some("I23"))]
 #[case::together_at_the_limit(1, None)]
 fn requests_to_other_controllers_count(#[case] others: usize, #[case] violated: Option<&str>) {

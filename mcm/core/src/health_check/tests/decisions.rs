@@ -248,6 +248,86 @@ fn at_most_the_given_number_is_remediated_newest_first() {
     assert_eq!(asked(&plan), ["m-3", "m-4"]);
 }
 
+/// A machine whose replacement is requested, with fields that keep it from being replaced.
+fn waits_for_its_owner(name: &str, pointer: &str, value: Value) -> Target {
+    target(
+        with(with_owner(machine(name)), pointer, value),
+        &[("Ready", "Unknown", 400)],
+    )
+}
+
+#[rstest]
+#[case::to_be_replaced("/metadata/labels/any", json!("label"), 0)]
+#[case::without_an_owner("/metadata/ownerReferences", json!([]), 1)]
+#[case::preserved("/status/currentStatus/preserveExpiryTime", json!("2026-03-02T12:00:00Z"), 1)]
+#[case::left_to_a_rollout("/status/conditions/2/reason", json!("CannotBeRemediated"), 1)]
+fn a_machine_that_is_not_remediated_now_takes_no_place(
+    #[case] pointer: &str,
+    #[case] value: Value,
+    #[case] requests: usize,
+) {
+    let targets = vec![waits_for_its_owner("m-1", pointer, value), down("m-2"), down("m-3")];
+    assert_eq!(
+        asked(&plan(&view(check(json!({ "maxInFlight": 1 })), targets))).len(),
+        requests
+    );
+}
+
+/// The status says when the check acts also while it waits for all machines.
+#[rstest]
+#[case::after_a_storm(Some(later(120)), Connection::default(), 120)]
+#[case::after_an_outage(None, Connection::Up { since: None, after_outage: Some(later(-30)) }, 30)]
+fn a_machine_that_waits_for_permission_has_a_next_check(
+    #[case] cooldown: Option<jiff::Timestamp>,
+    #[case] connection: Connection,
+    #[case] seconds: i64,
+) {
+    let mut check = check(json!({ "stormCooldown": "5m" }));
+    check.status.cooldown_until = cooldown.map(Time);
+    let mut view = view(check, vec![without_node(machine("m-1"))]);
+    view.connection = connection;
+    let plan = plan(&view);
+    assert_eq!(asked(&plan), Vec::<String>::new());
+    assert_eq!(status(&view, &plan).unhealthy[0].next_check, Some(Time(later(seconds))));
+}
+
+#[test]
+fn without_a_target_cluster_only_rules_about_machines_count() {
+    let rules = json!([{ "type": "Phase=Unknown", "status": "True", "timeout": "5m" }]);
+    let unknown = with(machine("m-2"), "/status/currentStatus/phase", json!("Unknown"));
+    let targets = [machine("m-1"), unknown].map(|machine| Target {
+        machine: Arc::new(machine),
+        node: NodeState::NotObserved,
+    });
+    let view = view(check(json!({ "unhealthyMachineConditions": rules })), targets.to_vec());
+    let plan = plan(&view);
+    assert_eq!(asked(&plan), ["m-2"]);
+    let status = status(&view, &plan);
+    assert_eq!(status.current_healthy, 1);
+    let evaluated = status.conditions.iter().find(|one| one.type_ == "Evaluated").unwrap();
+    assert!(
+        evaluated.message.contains("--target-kubeconfig=none"),
+        "{}",
+        evaluated.message
+    );
+}
+
+#[test]
+fn a_node_that_cannot_be_read_makes_no_machine_unhealthy() {
+    let unread = Target {
+        machine: Arc::new(machine("m-1")),
+        node: NodeState::Unreadable("forbidden".to_owned()),
+    };
+    let view = view(check(json!({})), vec![unread]);
+    let plan = plan(&view);
+    assert_eq!(asked(&plan), Vec::<String>::new());
+    assert_eq!(
+        status(&view, &plan).unhealthy[0].message,
+        "its Node cannot be read: forbidden"
+    );
+    assert_eq!(plan.wake, Some(std::time::Duration::from_secs(15)));
+}
+
 #[test]
 fn a_cluster_name_is_ignored_with_one_warning() {
     let mut first = view(check(json!({ "clusterName": "shoot" })), vec![up("m-1")]);

@@ -29,8 +29,46 @@ fn request(machine: &str, deleting: bool) -> Request {
         created: Some(later(-60)),
         deleting,
         check: Some("workers".to_owned()),
+        is_orphaned: false,
         template: "reboot".to_owned(),
     }
+}
+
+/// The request that another check created.
+fn request_of_another(machine: &str, is_orphaned: bool) -> Request {
+    Request {
+        check: Some("gone".to_owned()),
+        is_orphaned,
+        ..request(machine, false)
+    }
+}
+
+#[rstest]
+#[case::of_an_existing_check(false, false)]
+#[case::of_a_check_that_is_gone(true, true)]
+fn a_request_of_a_check_that_is_gone_is_continued(#[case] is_orphaned: bool, #[case] continued: bool) {
+    let requests = vec![
+        request_of_another("m-1", is_orphaned),
+        request_of_another("m-2", is_orphaned),
+    ];
+    let view = external(vec![down("m-1"), up("m-2")], requests);
+    let plan = plan(&view);
+    let recorded = status(&view, &plan).remediations;
+    assert_eq!(recorded.iter().any(|entry| entry.machine == "m-1"), continued);
+    let deleted = plan.actions.iter().filter_map(|action| match action {
+        Action::DeleteRequest { name, .. } => Some(name.as_str()),
+        _ => None,
+    });
+    let expected: &[&str] = if continued { &["m-2"] } else { &[] };
+    assert_eq!(deleted.collect::<Vec<_>>(), expected, "m-2 is healthy again");
+}
+
+/// A check that does not select the machine leaves the request alone.
+#[test]
+fn a_request_of_a_check_that_is_gone_is_not_taken_from_the_machines_of_others() {
+    let view = external(vec![up("m-1")], vec![request_of_another("elsewhere", true)]);
+    let deletes = |action: &Action| matches!(action, Action::DeleteRequest { .. });
+    assert!(!plan(&view).actions.iter().any(deletes));
 }
 
 #[test]

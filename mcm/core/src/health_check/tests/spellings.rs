@@ -135,6 +135,7 @@ fn template(namespace: &str) -> Value {
 #[case::negative(json!({ "maxUnhealthy": -1 }), "spec.maxUnhealthy: -1 is neither")]
 #[case::in_the_other_spelling(json!({ "remediation": { "triggerIf": { "unhealthyLessThanOrEqualTo": "101%" } } }), "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo: \"101%\" is neither")]
 #[case::short_timeout(json!({ "unhealthyConditions": [{ "type": "Ready", "status": "False", "timeout": "500ms" }] }), "spec.unhealthyConditions[0].timeout: 500ms is shorter than a second: write 0s or at least 1s")]
+#[case::fraction(json!({ "stormCooldown": "1500ms" }), "spec.stormCooldown: 1.5s is not a number of whole seconds: write 1s or 2s")]
 #[case::empty_type(json!({ "unhealthyConditions": [{ "type": "", "status": "False", "timeout": "5m" }] }), "spec.unhealthyConditions[0].type: is empty")]
 #[case::negative_seconds(json!({ "checks": { "unhealthyNodeConditions": [{ "type": "Ready", "status": "False", "timeoutSeconds": -1 }] } }), "spec.checks.unhealthyNodeConditions[0].timeoutSeconds: -1 is negative")]
 #[case::short_startup(json!({ "nodeStartupTimeout": "29s" }), "spec.nodeStartupTimeout: a node does not join in less than 30 seconds")]
@@ -148,6 +149,7 @@ fn template(namespace: &str) -> Value {
 #[case::template_elsewhere(json!({ "remediationTemplate": template("other") }), "spec.remediationTemplate.namespace: \"other\" is not the namespace of the check: create the template in \"garden\"")]
 #[case::no_template(json!({ "remediationTemplate": { "apiVersion": "example.com/v1", "kind": "Repair", "name": "repair" } }), "spec.remediationTemplate.kind: \"Repair\" does not end with Template")]
 #[case::nothing_in_flight(json!({ "maxInFlight": 0 }), "spec.maxInFlight: 0 remediates nothing")]
+#[case::no_share_in_flight(json!({ "maxInFlight": "0%" }), "spec.maxInFlight: 0 remediates nothing")]
 #[case::same_order(
     json!({ "escalatingRemediations": [
         { "remediationTemplate": template(""), "order": 1, "timeout": "5m" },
