@@ -12,7 +12,7 @@ use kube_cel::cel::{Context, ExecutionError, IdedExpr};
 use super::cost::tenth;
 use super::native::native_of;
 use super::types::Type;
-use super::{Value, format, url};
+use super::{Value, format, time, url};
 
 /// The maximum precision in a format.
 pub(super) const MAX_PRECISION: u64 = 1000;
@@ -375,6 +375,10 @@ fn prepared(function: &str, target: Option<&Value>, mut arguments: Vec<Value>) -
 
 /// Functions that the library does not implement safely.
 fn own(function: &str, target: Option<&Value>, arguments: &[Value]) -> Option<Result<Value, String>> {
+    // The library's numbers have 32 bits, so that 1000h have a negative number of milliseconds.
+    if let Some(found) = target.and_then(|target| time::field(function, target, arguments)) {
+        return Some(found);
+    }
     match (function, target, arguments) {
         ("isQuantity", None, [Value::String(text)]) if text.parse::<Quantity>().is_err() => {
             Some(Ok(Value::Bool(false)))

@@ -15,6 +15,7 @@ mod json;
 mod lexer;
 mod native;
 mod parser;
+mod time;
 mod types;
 mod url;
 

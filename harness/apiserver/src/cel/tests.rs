@@ -58,6 +58,17 @@ fn eval(text: &str) -> Result<Value, Failure> {
 #[case::ranges("lists.range(3) == [0, 1, 2] && math.greatest(1, 2) == 2 && sets.contains(l, [1])")]
 #[case::conversions("int('5') == 5 && string(5) == '5' && double('1.5') == 1.5 && type(n) == int && type(s) == string")]
 #[case::times("timestamp('2026-01-01T00:00:00Z') + duration('1h') == timestamp('2026-01-01T01:00:00Z')")]
+#[case::units_of_long_durations(
+    "duration('1000h').getMilliseconds() == 3600000000 && duration('1000h').getSeconds() == 3600000 && duration('90m').getHours() == 1"
+)]
+#[case::fields_of_times(
+    "[timestamp('2024-12-29T23:05:06.789Z')].all(t, [t.getFullYear(), t.getMonth(), t.getDate(), t.getDayOfMonth(), t.getDayOfWeek(), \
+     t.getDayOfYear(), t.getHours(), t.getMinutes(), t.getSeconds(), t.getMilliseconds()] == [2024, 11, 29, 28, 0, 363, 23, 5, 6, 789])"
+)]
+#[case::fields_of_times_in_zones(
+    "[timestamp('2024-12-29T23:05:06Z')].all(t, [t.getHours('Europe/Berlin'), t.getDate('Europe/Berlin'), t.getHours('-08:30'), \
+     t.getMinutes('-08:30'), t.getHours('02:00'), t.getHours('UTC')] == [0, 30, 14, 35, 1, 23])"
+)]
 #[case::quantities("quantity('1Gi').isGreaterThan(quantity('1M')) && !isQuantity('x')")]
 #[case::large_exponents(
     "quantity('1e-999999999') == quantity('1n') && quantity('1e999999999').isGreaterThan(quantity('1E'))"
