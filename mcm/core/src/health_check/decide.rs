@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::health_check::RequestedRemediation;
 use mcm_api::{GoDuration, MachineHealthCheck, keys};
 
@@ -200,8 +201,8 @@ impl<'a> Pass<'a> {
     /// Sets the condition `RemediationAllowed`, and returns whether requests may be made.
     fn remediation_allowed(&self, draft: &mut Draft, answer: &Allowance, events: &mut Vec<Action>) -> Permission {
         let unhealthy = self.judged.iter().any(Judged::is_unhealthy);
+        self.update_cooldown(draft, answer);
         if !answer.allowed {
-            draft.status.cooldown_until = None;
             let changed = draft.condition(REMEDIATION_ALLOWED, false, TOO_MANY, &answer.message);
             let waiting = ["Pending", "NotEvaluated", "Recovered"];
             let known = self.view.check.status.unhealthy.iter();
@@ -214,30 +215,16 @@ impl<'a> Pass<'a> {
             }
             return Permission::refused(None);
         }
-        let conditions = &self.view.check.status.conditions;
-        let was_open = conditions
-            .iter()
-            .any(|one| one.type_ == REMEDIATION_ALLOWED && one.status == "False" && one.reason == TOO_MANY);
-        // The reason is the same if there were too few.
-        let known = &self.view.check.status;
-        let unhealthy_then = usize::try_from(known.expected_machines - known.current_healthy).unwrap_or_default();
-        let was_open = was_open && !is_below(self.policy.limit, unhealthy_then);
-        let cooldown = self.policy.storm_cooldown;
-        if was_open && !cooldown.is_zero() && !defect!(CooldownIgnored) {
-            draft.status.cooldown_until = self.now.checked_add(cooldown).ok().map(stamp);
-        }
-        let until = draft.status.cooldown_until.clone();
-        if let Some(until) = until.filter(|until| until.0 > self.now && !cooldown.is_zero()) {
+        if let Some(until) = draft.status.cooldown_until.clone() {
             let message = format!(
                 "{}; too many were unhealthy a moment ago, so that remediation waits for {} until {}",
                 answer.message,
-                GoDuration(cooldown),
+                GoDuration(self.policy.storm_cooldown),
                 until.0
             );
             draft.condition(REMEDIATION_ALLOWED, false, "StormCooldown", &message);
             return Permission::refused(Some(until.0));
         }
-        draft.status.cooldown_until = None;
         // Without an unhealthy machine a start of the process changes nothing.
         if let Some(until) = self.observed_enough_at().filter(|_| unhealthy) {
             let message = format!(
@@ -253,6 +240,25 @@ impl<'a> Pass<'a> {
             is_given: true,
             until: None,
         }
+    }
+
+    /// Begins the cooldown when too many machines are not unhealthy any more, also if too few are then, and ends it.
+    fn update_cooldown(&self, draft: &mut Draft, answer: &Allowance) {
+        let known = &self.view.check.status;
+        let mut conditions = known.conditions.iter();
+        let was_refused =
+            conditions.any(|one| one.type_ == REMEDIATION_ALLOWED && one.status == "False" && one.reason == TOO_MANY);
+        // The reason is the same if there were too few.
+        let unhealthy_then = usize::try_from(known.expected_machines - known.current_healthy).unwrap_or_default();
+        let was_storm = was_refused && !is_below(self.policy.limit, unhealthy_then);
+        let healthy = self.judged.iter().filter(|one| one.counts_as_healthy()).count();
+        let is_storm = !answer.allowed && !is_below(self.policy.limit, self.judged.len().saturating_sub(healthy));
+        let cooldown = self.policy.storm_cooldown;
+        let ends = |until: &Time| is_storm || cooldown.is_zero() || until.0 <= self.now;
+        if was_storm && !is_storm && !defect!(CooldownIgnored) {
+            draft.status.cooldown_until = self.now.checked_add(cooldown).ok().map(stamp);
+        }
+        draft.status.cooldown_until.take_if(|until| ends(until));
     }
 
     /// When this process has observed the machines for long enough; `None`: it has. An outage, or the time before a process

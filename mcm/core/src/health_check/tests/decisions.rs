@@ -231,6 +231,28 @@ fn remediation_does_not_wait_after_too_few_unhealthy_machines() {
     assert_eq!(asked(&plan(&view)), ["m-2", "m-3"]);
 }
 
+/// The number of unhealthy machines falls from above the range to below it, and returns into it.
+#[test]
+fn the_cooldown_also_follows_when_too_few_are_unhealthy_after_a_storm() {
+    let spec = json!({ "unhealthyRange": "[1-2]", "stormCooldown": "5m" });
+    let mut view = view(check(spec), vec![down("m-1"), down("m-2"), down("m-3")]);
+    for targets in [
+        vec![up("m-1"), up("m-2"), up("m-3")],
+        vec![up("m-1"), up("m-2"), down("m-3")],
+    ] {
+        let plan = plan(&view);
+        assert_eq!(asked(&plan), Vec::<String>::new());
+        view.check.status = status(&view, &plan);
+        view.targets = targets;
+    }
+    let plan = plan(&view);
+    assert_eq!(asked(&plan), Vec::<String>::new());
+    assert_eq!(
+        condition(&status(&view, &plan), "RemediationAllowed"),
+        "False/StormCooldown"
+    );
+}
+
 #[test]
 fn at_most_the_given_number_is_remediated_newest_first() {
     let newest = with(machine("m-3"), "/metadata/creationTimestamp", json!(ago(4000)));
