@@ -136,17 +136,22 @@ pub struct MachineStatus {
     pub preservation: Option<Preservation>,
 }
 
+/// Whether a condition of a Machine is copied from its Node. Those of health checks are not, and those of other controllers,
+/// whose types have the prefix of a domain, as `example.com/Disk`, and which have no time of a last heartbeat: programs on a node renew theirs.
+fn is_of_node(condition: &NodeCondition) -> bool {
+    let is_foreign = condition.type_.contains('/') && condition.last_heartbeat_time.is_none();
+    !is_foreign && !keys::RESERVED_CONDITIONS.contains(&condition.type_.as_str())
+}
+
 impl MachineStatus {
     /// The conditions that are copied from the Node.
     pub fn node_conditions(&self) -> impl Iterator<Item = &NodeCondition> {
-        let all = self.conditions.iter();
-        all.filter(|condition| !keys::RESERVED_CONDITIONS.contains(&condition.type_.as_str()))
+        self.conditions.iter().filter(|condition| is_of_node(condition))
     }
 
-    /// The conditions that are not copied from the Node: health checks and owners write them.
-    pub fn reserved_conditions(&self) -> impl Iterator<Item = &NodeCondition> {
-        let all = self.conditions.iter();
-        all.filter(|condition| keys::RESERVED_CONDITIONS.contains(&condition.type_.as_str()))
+    /// The conditions that are not copied from the Node: health checks, owners and other controllers write them.
+    pub fn own_conditions(&self) -> impl Iterator<Item = &NodeCondition> {
+        self.conditions.iter().filter(|condition| !is_of_node(condition))
     }
 
     /// The condition of that type.

@@ -68,6 +68,24 @@ async fn what_cannot_be_used_is_refused_with_its_fix(#[case] spec: Value, #[case
     assert!(error.contains(expected), "{error}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_metrics_of_a_deleted_check_disappear() {
+    let stage = Stage::on(server());
+    stage.server.put(CHECK, check(json!({})));
+    let environment = stage.environment();
+    let metrics = environment.metrics.clone();
+    let has = |name: &str| metrics.text().contains(&format!("name=\"{name}\""));
+    stage
+        .run_with(options(), environment, async {
+            stage.wait(60).await;
+            assert!(has("workers"), "{}", metrics.text());
+            stage.server.delete(CHECK);
+            stage.wait(60).await;
+            assert!(!has("workers"), "{}", metrics.text());
+        })
+        .await;
+}
+
 fn options() -> Options {
     let mut options = Options {
         controllers: vec![Controller::MachineHealthCheck],

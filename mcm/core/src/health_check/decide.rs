@@ -185,7 +185,7 @@ impl<'a> Pass<'a> {
         let unreadable = self.evaluated(&mut draft, &mut events);
         draft.list(&self.judged);
         let wake = self.wake(&draft, permission);
-        let outcome = self.outcome(!answer.allowed);
+        let outcome = self.outcome(self.is_storm(&answer));
         let status = draft.changed().map(|status| Action::WriteStatus(Box::new(status)));
         let writes = status.into_iter().chain(machines).chain(strays);
         // A process that dies in between repeats a warning instead of losing it.
@@ -251,14 +251,19 @@ impl<'a> Pass<'a> {
         // The reason is the same if there were too few.
         let unhealthy_then = usize::try_from(known.expected_machines - known.current_healthy).unwrap_or_default();
         let was_storm = was_refused && !is_below(self.policy.limit, unhealthy_then);
-        let healthy = self.judged.iter().filter(|one| one.counts_as_healthy()).count();
-        let is_storm = !answer.allowed && !is_below(self.policy.limit, self.judged.len().saturating_sub(healthy));
+        let is_storm = self.is_storm(answer);
         let cooldown = self.policy.storm_cooldown;
         let ends = |until: &Time| is_storm || cooldown.is_zero() || until.0 <= self.now;
         if was_storm && !is_storm && !defect!(CooldownIgnored) {
             draft.status.cooldown_until = self.now.checked_add(cooldown).ok().map(stamp);
         }
         draft.status.cooldown_until.take_if(|until| ends(until));
+    }
+
+    /// Whether too many machines are unhealthy. The answer is the same if there are too few.
+    fn is_storm(&self, answer: &Allowance) -> bool {
+        let healthy = self.judged.iter().filter(|one| one.counts_as_healthy()).count();
+        !answer.allowed && !is_below(self.policy.limit, self.judged.len().saturating_sub(healthy))
     }
 
     /// When this process has observed the machines for long enough; `None`: it has. An outage, or the time before a process

@@ -53,7 +53,7 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
     let running = pass.phase() == Some(&Phase::Running);
     let must_wait = waits_to_run(pass) && waits_for_critical_components(node) || creation::is_uninitialized(pass);
     let copied = MachineStatus {
-        conditions: with_reserved(&pass.machine().status, conditions),
+        conditions: with_own(&pass.machine().status, conditions),
         ..pass.machine().status.clone()
     };
     if judged && problems.is_empty() && !running && !must_wait && !stays_failed(pass) {
@@ -133,9 +133,11 @@ fn stays_failed(pass: &Pass) -> bool {
 }
 
 /// The conditions of the Node, and those of the machine's status that are not copied from it.
-fn with_reserved(status: &MachineStatus, mut conditions: Vec<NodeCondition>) -> Vec<NodeCondition> {
+fn with_own(status: &MachineStatus, mut conditions: Vec<NodeCondition>) -> Vec<NodeCondition> {
     conditions.retain(|condition| !keys::RESERVED_CONDITIONS.contains(&condition.type_.as_str()));
-    conditions.extend(status.reserved_conditions().cloned());
+    let copied = |own: &NodeCondition| conditions.iter().any(|condition| condition.type_ == own.type_);
+    let own: Vec<NodeCondition> = status.own_conditions().filter(|own| !copied(own)).cloned().collect();
+    conditions.extend(own);
     conditions
 }
 

@@ -49,6 +49,23 @@ fn sibling(name: &str, phase: Phase, requested: Option<Rank>) -> Sibling {
     }
 }
 
+/// The conditions of another controller stay when mcm copies those of the Node.
+#[rstest]
+#[case::of_another_controller("example.com/Disk", false, true)]
+#[case::which_a_program_on_the_node_renewed("example.com/Disk", true, false)]
+#[case::which_the_node_had("MemoryPressure", false, false)]
+fn a_condition_of_another_controller_stays(#[case] type_: &str, #[case] is_renewed: bool, #[case] stays: bool) {
+    let mut view = with_conditions(with_vm(Phase::Running), &unhealthy());
+    view.machine.status.conditions.push(NodeCondition {
+        type_: type_.to_owned(),
+        status: "False".to_owned(),
+        last_heartbeat_time: is_renewed.then(|| Time(start())),
+        ..NodeCondition::default()
+    });
+    let status = decide_now(&view).status.unwrap();
+    assert_eq!(status.condition(type_).is_some(), stays, "{:?}", status.conditions);
+}
+
 #[test]
 fn the_machine_becomes_failed_and_its_set_deletes_it() {
     let view = requested();

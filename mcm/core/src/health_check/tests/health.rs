@@ -91,12 +91,18 @@ fn a_node_that_joined_and_is_gone_was_deleted() {
     assert!(message.ends_with("the Node m-1 has been deleted"), "{message}");
 }
 
-/// A condition of a health check is not one of the node.
-#[test]
-fn a_booting_machine_with_a_condition_of_a_check_was_not_deleted() {
-    let own = json!([{ "type": "HealthCheckSucceeded", "status": "False" }]);
-    let machine = with(booting(100), "/status/conditions", own);
-    assert_eq!(short(&health(&without_node(machine), json!({}))), "pending 501");
+/// A condition of a health check, or of another controller, is not one of the node.
+#[rstest]
+#[case::of_a_check(json!({ "type": "HealthCheckSucceeded", "status": "False" }), "pending 501")]
+#[case::of_another_controller(json!({ "type": "example.com/Disk", "status": "False" }), "pending 501")]
+#[case::of_the_node(json!({ "type": "Ready", "status": "False" }), "NodeDeleted")]
+#[case::of_a_program_on_the_node(
+    json!({ "type": "example.com/Disk", "status": "False", "lastHeartbeatTime": ago(9) }),
+    "NodeDeleted"
+)]
+fn only_a_condition_of_the_node_shows_that_a_machine_has_joined(#[case] condition: Value, #[case] expected: &str) {
+    let machine = with(booting(100), "/status/conditions", json!([condition]));
+    assert_eq!(short(&health(&without_node(machine), json!({}))), expected);
 }
 
 #[rstest]
