@@ -92,6 +92,13 @@ impl Listeners {
     }
 }
 
+/// Answers probes of a process that has no other state, until `token` is cancelled.
+pub(crate) async fn answer(listener: TcpListener, token: CancellationToken) {
+    let readiness = Readiness::default();
+    readiness.set(true);
+    serving::probes::serve(listener, TowerToHyperService::new(probe_pages(readiness)), token).await;
+}
+
 fn probe_pages(readiness: Readiness) -> Router {
     Router::new()
         .route("/healthz", get(|| async { "OK" }))

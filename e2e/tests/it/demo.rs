@@ -25,7 +25,6 @@ fn the_demo_shows_a_failure_its_preservation_and_the_replacement() {
         "(in 72 hours)",
         "kubectl annotate node demo-",
         "and its VM are gone",
-        "Pending → Running",
         "nothing is left",
     ];
     let mut rest = text.as_str();
@@ -35,6 +34,8 @@ fn the_demo_shows_a_failure_its_preservation_and_the_replacement() {
             .unwrap_or_else(|| panic!("{moment:?} is missing in {text}"));
         rest = after;
     }
+    // The replacement may be Running before the failed machine is gone, or after.
+    assert_eq!(text.matches("Pending → Running").count(), 4, "{text}");
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
 }

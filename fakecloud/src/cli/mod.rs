@@ -148,7 +148,7 @@ impl Control {
 
 impl Connection {
     /// The address of the cloud, and the files for mutual TLS.
-    fn place(&self) -> anyhow::Result<(String, Option<Tls>)> {
+    pub(crate) fn place(&self) -> anyhow::Result<(String, Option<Tls>)> {
         let tls = match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
             (Some(ca), Some(cert), Some(key)) => Some(Tls {
                 files: TlsFiles {

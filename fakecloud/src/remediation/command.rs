@@ -1,5 +1,6 @@
 //! The command `fakecloud remediate`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -12,6 +13,9 @@ use mcm_driver::channel;
 use tokio_util::sync::CancellationToken;
 
 use super::{ControlledVms, PERIOD, run};
+use crate::bind::bind;
+use crate::cli::Connection;
+use crate::probes;
 
 /// Repairs VMs for which a MachineHealthCheck created a FakeCloudRemediation.
 #[derive(Args, Clone, Debug)]
@@ -23,19 +27,21 @@ pub struct RemediateCommand {
     /// Namespace of the machines
     #[arg(long, default_value = "default")]
     namespace: String,
-    /// Control address of the cloud: grpc://HOST:PORT on loopback
-    #[arg(long, value_name = "ADDRESS", default_value = "grpc://127.0.0.1:7300")]
-    cloud: String,
     /// Time between two looks at the requests (duration)
     #[arg(long, value_name = "DURATION", default_value_t = GoDuration(PERIOD))]
     period: GoDuration,
+    /// Where to serve /healthz and /readyz over plain HTTP; nowhere without it
+    #[arg(long, value_name = "HOST:PORT")]
+    health_address: Option<SocketAddr>,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 impl RemediateCommand {
     /// Runs until `token` is cancelled.
     ///
     /// # Errors
-    /// If the kubeconfig or the address cannot be used.
+    /// If the kubeconfig, an address or the certificates cannot be used.
     pub async fn run(self, token: CancellationToken) -> anyhow::Result<()> {
         let config = match &self.kubeconfig {
             None => Config::incluster().context("--kubeconfig is missing, and this is no pod")?,
@@ -46,9 +52,25 @@ impl RemediateCommand {
             }
         };
         let client = Client::try_from(config)?;
-        let channel = channel::patient(&self.cloud, None).with_context(|| format!("--cloud={}", self.cloud))?;
+        let (address, tls) = self.connection.place()?;
+        let channel = channel::patient(&address, tls).with_context(|| format!("--cloud={address}"))?;
         let vms = ControlledVms::new(channel);
-        run(client, &self.namespace, vms, Clock::wall(), self.period.0, token).await;
+        let probes = match self.health_address {
+            Some(address) => Some(bind("--health-address", address).await?),
+            None => None,
+        };
+        let working = run(
+            client,
+            &self.namespace,
+            vms,
+            Clock::wall(),
+            self.period.0,
+            token.clone(),
+        );
+        match probes {
+            Some(listener) => drop(tokio::join!(working, probes::answer(listener, token))),
+            None => working.await,
+        }
         Ok(())
     }
 }

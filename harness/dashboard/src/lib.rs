@@ -4,6 +4,7 @@
 //! what a button does; [`server`] serves the page and its data on loopback, and passes faults to an [`Executor`]. Nothing
 //! here knows how observations are made and how faults are performed. [`Player`] paces a simulated world as the page asks.
 
+mod active;
 pub mod entity;
 mod executor;
 pub mod faults;
@@ -17,6 +18,7 @@ mod session;
 mod settings;
 mod world;
 
+pub use self::active::ActiveFault;
 pub use self::executor::{Executor, PerformError};
 pub use self::feed::Changes;
 pub use self::guard::Token;

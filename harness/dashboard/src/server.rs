@@ -10,6 +10,7 @@
 //! | `GET /api/details?id=…` | owners, conditions and events of one entity |
 //! | `GET /api/plan` | the session as a plan |
 //! | `POST /api/preview`, `POST /api/faults` | what a fault would do, and the order to do it |
+//! | `POST /api/faults/end` | ends a fault that was injected |
 //! | `POST /api/play` | pauses a simulated world, or lets it go on |
 
 use std::convert::Infallible;
@@ -27,15 +28,16 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::active::ActiveFault;
 use crate::executor::Executor;
-use crate::faults::{self, FaultError, FaultPlan, FaultRequest};
+use crate::faults::{self, FaultError, FaultPlan, FaultRequest, FaultStep};
 use crate::feed::Changes;
 use crate::guard::{Guard, Refusal, Token};
 use crate::playback::{Command, CommandError, CommandRequest, Status};
@@ -166,6 +168,8 @@ impl Dashboard {
 struct Update {
     #[serde(flatten)]
     changes: Changes,
+    /// The faults that have begun and not ended.
+    active: Vec<ActiveFault>,
     /// Of a world that the page paces.
     #[serde(skip_serializing_if = "Option::is_none")]
     playback: Option<Status>,
@@ -197,6 +201,10 @@ impl Server {
             },
             (&Method::POST, "/api/faults") => match self.guard.change(&parts.headers) {
                 Ok(()) => Ok(Arc::clone(&self).inject(body).await),
+                Err(refusal) => Err(refusal),
+            },
+            (&Method::POST, "/api/faults/end") => match self.guard.change(&parts.headers) {
+                Ok(()) => Ok(Arc::clone(&self).end(body).await),
                 Err(refusal) => Err(refusal),
             },
             (&Method::POST, "/api/play") => match self.guard.post(&parts.headers) {
@@ -237,6 +245,7 @@ impl Server {
                     "buttons": self.guard.buttons,
                     "faults": world.faults(),
                     "codes": CODES,
+                    "active": world.active_faults(),
                     "changes": world.after(0),
                     "playback": self.player.as_ref().map(Player::status),
                 }))
@@ -315,10 +324,18 @@ impl Server {
                         () = clock.sleep(KEEP_ALIVE) => return Some((": idle\n\n".to_owned(), (after, changed, false))),
                     }
                 }
-                let changes = world.lock().after(after);
+                let (changes, active) = {
+                    let world = world.lock();
+                    (world.after(after), world.active_faults())
+                };
                 let number = changes.number;
                 let playback = player.as_ref().map(Player::status);
-                let data = serde_json::to_string(&Update { changes, playback }).unwrap_or_default();
+                let data = serde_json::to_string(&Update {
+                    changes,
+                    active,
+                    playback,
+                })
+                .unwrap_or_default();
                 Some((format!("id: {number}\ndata: {data}\n\n"), (number, changed, false)))
             }
         });
@@ -382,16 +399,21 @@ impl Server {
         };
         let number = self.world.lock().next_fault();
         let plan = match self.decide(&request, number) {
-            Ok(plan) => plan,
+            Ok(plan) => Arc::new(plan),
             Err(error) => return failure(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
         };
         let preview = plan.preview();
         // Runs in a separate task, because a closed page drops the request, and the fault must still be recorded and ended.
         let (begun, failed) = oneshot::channel();
         tokio::spawn(async move {
+            let at = self.clock.now();
+            let failed = self.perform(&plan.begin).await;
+            if failed.len() < plan.begin.len() {
+                self.world.lock().begun(number, at, &plan);
+            }
             // The page may be gone.
-            let _ = begun.send(self.perform(&plan, false).await);
-            self.end_later(&plan).await;
+            let _ = begun.send(failed);
+            self.end_later(number, &plan).await;
         });
         match failed.await.as_deref() {
             Ok([]) => json_answer(&preview),
@@ -400,20 +422,44 @@ impl Server {
         }
     }
 
-    /// Ends a fault that has an end after its time.
-    async fn end_later(&self, plan: &FaultPlan) {
-        let Some(lasts) = plan.lasts.filter(|_| !plan.end.is_empty()) else {
-            return;
-        };
+    /// Ends a fault after its time, unless a user has ended it.
+    async fn end_later(&self, number: u64, plan: &FaultPlan) {
+        let Some(lasts) = plan.lasts else { return };
         tokio::select! {
-            () = self.cancel.cancelled() => {}
-            () = self.clock.sleep(lasts) => drop(self.perform(plan, true).await),
+            () = self.cancel.cancelled() => return,
+            () = self.clock.sleep(lasts) => {}
+        }
+        let ending = self.world.lock().end(number);
+        if let Some(plan) = ending {
+            self.perform(&plan.end).await;
         }
     }
 
-    /// Performs the begin or the end of a fault. Returns what failed.
-    async fn perform(&self, plan: &FaultPlan, ends: bool) -> Vec<String> {
-        let steps = if ends { &plan.end } else { &plan.begin };
+    /// Ends a fault that a user chose.
+    async fn end(self: Arc<Self>, body: Incoming) -> Answer {
+        let request: EndRequest = match read(body, "end of a fault").await {
+            Ok(request) => request,
+            Err(answer) => return answer,
+        };
+        let ending = self.world.lock().end(request.number);
+        let Some(plan) = ending else {
+            let reason = format!(
+                "number: no fault {} is active; it may have ended by itself",
+                request.number
+            );
+            return failure(StatusCode::NOT_FOUND, &reason);
+        };
+        // As a begin, an end is completed although the page may close.
+        let performing = tokio::spawn(async move { self.perform(&plan.end).await });
+        match performing.await.as_deref() {
+            Ok([]) => json_answer(&json!({})),
+            Ok(failed) => failure(StatusCode::BAD_GATEWAY, &failed.join("; ")),
+            Err(_) => failure(StatusCode::INTERNAL_SERVER_ERROR, "the end was interrupted"),
+        }
+    }
+
+    /// Performs the steps of a fault. Returns what failed.
+    async fn perform(&self, steps: &[FaultStep]) -> Vec<String> {
         let mut failed = Vec::new();
         for step in steps {
             // What the step leads to may be observed before it returns, and must not precede it in the timeline.
@@ -430,6 +476,14 @@ impl Server {
         }
         failed
     }
+}
+
+/// A request for the end of a fault.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EndRequest {
+    /// The number of the fault.
+    number: u64,
 }
 
 /// The machine codes of failures.

@@ -51,6 +51,8 @@ pub enum PlanError {
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     steps: Vec<(Duration, Step)>,
+    /// The objects of users that do not exist any more, with the times of their creation and of their deletion.
+    gone: Vec<(Duration, Duration, &'static str, Value)>,
     /// The number of steps that are not part of it.
     lost: usize,
 }
@@ -66,14 +68,30 @@ impl Session {
         }
     }
 
+    /// An object of this kind is gone. Objects that a controller owns are not part of a session.
+    pub(crate) fn remove(&mut self, kind: &str, object: &Value, started: Timestamp, now: Timestamp) {
+        let kind = KINDS.into_iter().find(|known| *known == kind);
+        let Some(kind) = kind.filter(|_| entity::owner(object).is_none()) else {
+            return;
+        };
+        if self.gone.len() >= MOST_STEPS {
+            self.lost += 1;
+            return;
+        }
+        let created = since(started, object, "/metadata/creationTimestamp").unwrap_or_default();
+        let now = Duration::try_from(now.duration_since(started)).unwrap_or_default();
+        let deleted = since(started, object, "/metadata/deletionTimestamp").unwrap_or(now);
+        self.gone.push((created, deleted.max(created), kind, object.clone()));
+    }
+
     /// The number of steps.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// The session as a plan. Objects are those that exist and that no controller owns, as they are now.
+    /// The session as a plan. Objects are those that no controller owns, as they are now, or as they were last.
     pub(crate) fn plan(&self, world: &WorldState, started: Timestamp, settings: &Settings) -> Result<Plan, PlanError> {
-        let mut steps = objects(world, started);
+        let mut steps = self.objects(world, started);
         if steps.is_empty() && self.steps.is_empty() {
             return Err(PlanError::Empty);
         }
@@ -102,6 +120,41 @@ impl Session {
         Ok(plan)
     }
 
+    /// The objects of users, with the times of their creation and deletion.
+    fn objects(&self, world: &WorldState, started: Timestamp) -> Vec<(Duration, Step)> {
+        let used = self.used_classes(world);
+        let is_used = |kind: &str, object: &Value| kind != "MachineClass" || used.contains(name(object));
+        let mut steps = Vec::new();
+        for kind in KINDS {
+            let gone = self.gone.iter().filter(|(_, _, of, _)| *of == kind);
+            for (created, deleted, _, object) in gone.filter(|(.., object)| is_used(kind, object)) {
+                steps.extend(apply(kind, object, *created));
+                // Another world has its own machines of a class until its end.
+                if kind != "MachineClass" {
+                    let step = parsed(json!({ "delete": { "kind": kind, "name": name(object) } }));
+                    steps.extend(step.ok().map(|step| (*deleted, step)));
+                }
+            }
+            let existing = world.of_kind(kind).filter(|object| entity::owner(object).is_none());
+            for object in existing.filter(|object| is_used(kind, object)) {
+                let created = since(started, object, "/metadata/creationTimestamp").unwrap_or_default();
+                steps.extend(apply(kind, object, created));
+            }
+        }
+        steps
+    }
+
+    /// The names of the classes of all machines and templates.
+    fn used_classes<'a>(&'a self, world: &'a WorldState) -> BTreeSet<&'a str> {
+        const PATHS: [&str; 2] = ["/spec/class/name", "/spec/template/spec/class/name"];
+        let existing = KINDS.into_iter().flat_map(|kind| world.of_kind(kind));
+        let gone = self.gone.iter().map(|(.., object)| object);
+        let names = existing
+            .chain(gone)
+            .flat_map(|object| PATHS.map(|path| text(object, path)));
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
     /// The plan as YAML.
     pub(crate) fn yaml(
         &self,
@@ -112,7 +165,8 @@ impl Session {
         let plan = self.plan(world, started, settings)?;
         let yaml = plan.to_yaml().map_err(|error| PlanError::Yaml(error.to_string()))?;
         let mut text = "# A session of the dashboard of `drydock up`. Times are those of the session; in `sim` all timeouts are those of\n\
-             # production. Objects are as they were when the plan was saved. Replay: drydock run --plan FILE --stage sim\n"
+             # production. Objects are as they were when the plan was saved, or when they were deleted.\n\
+             # Replay: drydock run --plan FILE --stage sim\n"
             .to_owned();
         if self.lost > 0 {
             text += &format!(
@@ -131,36 +185,27 @@ fn parsed(form: Value) -> Result<Step, PlanError> {
     })
 }
 
-/// The objects of users, with the times of their creation.
-fn objects(world: &WorldState, started: Timestamp) -> Vec<(Duration, Step)> {
-    let used = used_classes(world);
-    let mut steps = Vec::new();
-    for kind in KINDS {
-        for object in world.of_kind(kind).filter(|object| entity::owner(object).is_none()) {
-            if kind == "MachineClass" && !used.contains(text(object, "/metadata/name")) {
-                continue;
-            }
-            let created: Option<Timestamp> = text(object, "/metadata/creationTimestamp").parse().ok();
-            let at = created
-                .and_then(|created| Duration::try_from(created.duration_since(started)).ok())
-                .unwrap_or_default();
-            if let Ok(step) = parsed(json!({ "apply": { "object": portable(kind, object) } })) {
-                // Classes are needed from the start.
-                steps.push((if kind == "MachineClass" { Duration::ZERO } else { at }, step));
-            }
-        }
-    }
-    steps
+/// The creation of an object; classes are needed from the start.
+fn apply(kind: &str, object: &Value, created: Duration) -> Option<(Duration, Step)> {
+    let step = parsed(json!({ "apply": { "object": portable(kind, object) } })).ok()?;
+    Some((
+        if kind == "MachineClass" {
+            Duration::ZERO
+        } else {
+            created
+        },
+        step,
+    ))
 }
 
-/// The names of the classes of all machines and templates.
-fn used_classes(world: &WorldState) -> BTreeSet<String> {
-    let paths = ["/spec/class/name", "/spec/template/spec/class/name"];
-    let objects = KINDS.iter().flat_map(|kind| world.of_kind(kind));
-    objects
-        .flat_map(|object| paths.map(|path| text(object, path).to_owned()))
-        .filter(|name| !name.is_empty())
-        .collect()
+fn name(object: &Value) -> &str {
+    text(object, "/metadata/name")
+}
+
+/// A time of an object since the session started.
+fn since(started: Timestamp, object: &Value, path: &str) -> Option<Duration> {
+    let at: Timestamp = text(object, path).parse().ok()?;
+    Duration::try_from(at.duration_since(started)).ok()
 }
 
 /// An object as another world can create it: without what programs wrote, in the namespace of that world, and of a class with

@@ -18,8 +18,9 @@ use scenario::{Step, Timeouts};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::active::{ActiveFault, ActiveFaults};
 use crate::entity::{self, Entity, EntityKind, Pods, vm_id};
-use crate::faults::{self, Fault, FaultStep, Fleet, Member};
+use crate::faults::{self, Fault, FaultPlan, FaultStep, Fleet, Member};
 use crate::feed::{Changes, Feed};
 use crate::session::{self, PlanError, Session};
 use crate::settings::Settings;
@@ -53,6 +54,7 @@ pub struct LiveWorld {
     nodes: usize,
     session: Session,
     next_fault: u64,
+    active: ActiveFaults,
     changed: watch::Sender<u64>,
 }
 
@@ -90,6 +92,7 @@ impl LiveWorld {
             nodes: 0,
             session: Session::default(),
             next_fault: 0,
+            active: ActiveFaults::default(),
             changed: watch::Sender::new(0),
         }
     }
@@ -128,7 +131,10 @@ impl LiveWorld {
         let before = self.state.absorb(&observation);
         match &observation.what {
             Seen::Applied(kind, object) => self.applied(kind, object, before.as_ref()),
-            Seen::Deleted(kind, object) => self.deleted(kind, object, before.as_ref()),
+            Seen::Deleted(kind, object) => {
+                self.session.remove(kind.key, object, self.started, at);
+                self.deleted(kind, object, before.as_ref());
+            }
             Seen::Cloud(CloudEvent::Vm(vm)) if vm.state == VmState::Terminated => {
                 self.state.vms.remove(&vm.id);
                 self.feed.remove(&vm_id(&vm.id));
@@ -287,6 +293,24 @@ impl LiveWorld {
     pub fn next_fault(&mut self) -> u64 {
         self.next_fault += 1;
         self.next_fault
+    }
+
+    /// A fault has begun.
+    pub fn begun(&mut self, number: u64, at: Timestamp, plan: &Arc<FaultPlan>) {
+        self.active.begin(number, at, plan);
+        self.touch();
+    }
+
+    /// Takes a fault that ends from the list of active ones; `None`: it has ended already.
+    pub fn end(&mut self, number: u64) -> Option<Arc<FaultPlan>> {
+        let plan = self.active.end(number);
+        self.touch();
+        plan
+    }
+
+    /// The faults that have begun and not ended.
+    pub fn active_faults(&self) -> Vec<ActiveFault> {
+        self.active.all()
     }
 
     /// Tells the readers that something changed that the topology does not show.

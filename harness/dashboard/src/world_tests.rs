@@ -295,6 +295,67 @@ fn a_session_is_a_plan_with_the_objects_and_faults_at_their_times() {
 }
 
 #[test]
+fn a_session_contains_an_object_that_is_gone() {
+    let mut world = world();
+    world.observe(at(1), applied("MachineClass", class()));
+    world.observe(at(5), applied("Machine", machine("m-1", "Running")));
+    world.observe(at(6), vm("vm-1", "m-1", VmState::Running));
+    let request = FaultRequest {
+        fault: "vm.kill".to_owned(),
+        targets: vec!["m-1".to_owned()],
+        ..FaultRequest::default()
+    };
+    let plan = decide(&request, &world.fleet(), 1).unwrap();
+    world.performed(at(12), &plan.begin);
+    let mut ending = machine("m-1", "Terminating");
+    ending["metadata"]["deletionTimestamp"] = json!(at(20).to_string());
+    world.observe(at(20), applied("Machine", ending.clone()));
+    world.observe(at(30), deleted("Machine", ending));
+    world.observe(at(31), deleted("MachineClass", class()));
+    let yaml = world.plan().unwrap();
+    let read = scenario::plan::Plan::from_yaml(&yaml, "session.yaml", &[]).unwrap();
+    let steps: Vec<String> = read.scenario.steps.iter().map(Step::description).collect();
+    let of = |text: &str| {
+        steps
+            .iter()
+            .position(|step| step.contains(text))
+            .unwrap_or_else(|| panic!("{text}: {steps:?}"))
+    };
+    assert!(of("apply MachineClass") < of("apply Machine m-1"), "{steps:?}");
+    assert!(of("kill the VM of m-1") < of("delete Machine m-1"), "{steps:?}");
+    assert!(steps[of("delete Machine m-1") - 1].starts_with("wait 8"), "{steps:?}");
+}
+
+#[test]
+fn active_faults_are_those_that_have_an_end() {
+    let mut world = world();
+    world.observe(at(5), applied("Machine", machine("m-1", "Running")));
+    world.observe(at(6), vm("vm-1", "m-1", VmState::Running));
+    for (number, fault, seconds) in [
+        (1, "vm.kill", None),
+        (2, "vm.reboot", None),
+        (3, "kubelet.stop", Some(9)),
+    ] {
+        let request = FaultRequest {
+            fault: fault.to_owned(),
+            targets: vec!["m-1".to_owned()],
+            seconds,
+            ..FaultRequest::default()
+        };
+        let plan = Arc::new(decide(&request, &world.fleet(), number).unwrap());
+        world.begun(number, at(10), &plan);
+    }
+    let active = |world: &LiveWorld| -> Vec<(u64, Option<Timestamp>)> {
+        let faults = world.active_faults().into_iter();
+        faults.map(|fault| (fault.number, fault.until)).collect()
+    };
+    assert_eq!(active(&world), [(1, None), (3, Some(at(19)))]);
+    assert_eq!(world.end(1).unwrap().end.len(), 1);
+    assert_eq!(world.end(1), None, "it has ended already");
+    assert_eq!(active(&world), [(3, Some(at(19)))]);
+}
+
+#[test]
 fn a_long_session_keeps_its_memory() {
     let mut world = world();
     let count = i64::try_from(MOST_RECORDED).unwrap() + 10;

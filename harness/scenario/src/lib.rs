@@ -126,7 +126,7 @@ pub struct World {
     /// Where MachineHealthChecks are evaluated.
     #[serde(skip_serializing_if = "is_default")]
     pub health_checks: HealthChecks,
-    /// Whether the example remediation controller of fakecloud runs; only on stages `sim` and `embedded`.
+    /// Whether the example remediation controller of fakecloud runs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub remediation: bool,
     /// Whether nodes have agents that perform in-place updates.
@@ -401,8 +401,10 @@ impl Scenario {
         let at_gate = self.steps.iter().find_map(|step| match step {
             Step::Crash(crash) => stage.why_no_gate(crash.process),
             Step::Pause(pause) => stage.why_no_gate(pause.process),
-            Step::Process(step) if step.name == Process::Remediation && stage != StageKind::Sim => {
-                Some("the remediation controller can be stopped on stage sim only")
+            Step::Process(step)
+                if step.name == Process::Remediation && ![StageKind::Sim, StageKind::Kind].contains(&stage) =>
+            {
+                Some("the remediation controller can be stopped on stages sim and kind only")
             }
             _ => None,
         });
@@ -428,9 +430,6 @@ impl Scenario {
             ));
         }
         let health_checks = self.world.health_checks;
-        if self.world.remediation && ![StageKind::Sim, StageKind::Embedded].contains(&stage) {
-            return Some("the example remediation controller runs on stages sim and embedded only".to_owned());
-        }
         if health_checks != HealthChecks::Off && stage == StageKind::Kubeconfig {
             return Some("the definition of MachineHealthCheck would remain in the cluster".to_owned());
         }

@@ -19,7 +19,8 @@ pub enum Process {
     /// The process that only checks the health of machines, with `healthChecks: separate`; it can be disturbed in virtual time
     /// only.
     HealthChecks,
-    /// The example remediation controller, with `remediation: true`; it can be stopped and disturbed in virtual time only.
+    /// The example remediation controller, with `remediation: true`; it can be stopped in virtual time and on kind, and disturbed
+    /// in virtual time only.
     Remediation,
 }
 

@@ -1,6 +1,6 @@
 // What the controller and the faults did in numbers, and what did not happen.
 
-import { element, linkButton } from "./dom.js";
+import { element, linkButton, table } from "./dom.js";
 import { duration, relative } from "./text.js";
 import { isFailure } from "./record.js";
 
@@ -11,8 +11,7 @@ const eventLink = (point, select) => (point ? linkButton(`${point.number} at ${r
 
 function numbers(title, names, rows) {
   const cells = (row) => row.map((value, number) => (number === 0 ? element("th", { scope: "row" }, value) : element("td", {}, value)));
-  const head = element("thead", {}, element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name))));
-  return element("div", { class: "wrap" }, element("table", {}, element("caption", {}, title), head, element("tbody", {}, ...rows.map((row) => element("tr", {}, ...cells(row))))));
+  return table(names, rows.map((row) => element("tr", {}, ...cells(row))), title);
 }
 
 /** The last write of mcm; `undefined`: there is none, or writers are not known. */

@@ -1,6 +1,7 @@
 // Faults: a form that shows what a fault would hit, and the same as a command and as lines of a plan, before it is injected.
 
-import { byId, element, fill } from "./dom.js";
+import { button, byId, element, fill } from "./dom.js";
+import { duration } from "./text.js";
 
 /** The pause after a change of the form before its preview is asked for, in milliseconds. */
 const PAUSE = 150;
@@ -15,8 +16,8 @@ export function post(path, body) {
 
 /**
  * Shows the faults.
- * @param {{buttons: boolean, faults: any[], codes: string[]}} settings
- * @returns {() => void} follows the selection
+ * @param {{buttons: boolean, faults: any[], codes: string[], active: any[]}} settings
+ * @returns {{draw: () => void, active: (faults: any[]) => void}} follows the selection, and the faults that last
  */
 export function chaos(view, settings) {
   const box = byId("chaos");
@@ -28,12 +29,13 @@ export function chaos(view, settings) {
   const code = element("select", { id: "fault-code", onchange: () => ask() }, ...settings.codes.map((name) => element("option", {}, name)));
   code.value = "Unavailable";
   const preview = element("div", { id: "preview", role: "status", "aria-live": "polite" });
-  const inject = element("button", { id: "inject", type: "button", disabled: true, onclick: () => void send() }, "Inject");
+  const inject = button("Inject", () => void send(), { id: "inject", disabled: true });
   const result = element("p", { id: "fault-result", role: "status", "aria-live": "polite" });
+  const lasting = element("div", { id: "active-faults" });
   const row = (text, input) => element("label", {}, element("span", {}, text), input);
   const rows = { targets: row("Target", targets), seconds: row("Seconds", seconds), code: row("Code", code) };
   const note = settings.buttons ? null : element("p", {}, "This dashboard only shows. Run the command, or start ", element("code", {}, "drydock up --buttons"), ".");
-  fill(box, element("h2", {}, "Faults"), row("Fault", choice), rows.targets, rows.seconds, rows.code, preview, settings.buttons ? inject : null, note, result);
+  fill(box, element("h2", {}, "Faults"), row("Fault", choice), rows.targets, rows.seconds, rows.code, preview, settings.buttons ? inject : null, note, result, lasting);
   let [asked, timer] = [0, 0];
   let followed = null;
 
@@ -99,11 +101,30 @@ export function chaos(view, settings) {
     ask();
   }
 
+  async function end(number) {
+    const answer = await post("/api/faults/end", { number });
+    result.className = answer.ok ? "done" : "error";
+    result.textContent = answer.ok ? "Ended" : await answer.text();
+  }
+
+  let known = "";
+  /** Lists the faults that last, with a button to end each. */
+  function active(faults) {
+    const text = JSON.stringify(faults);
+    if (text === known) return;
+    known = text;
+    const left = ({ since, until }) => (until ? `for ${duration((Date.parse(until) - Date.parse(since)) * 1000)}` : "until it is ended");
+    const item = (fault) => element("li", {}, `${fault.title}, ${left(fault)} `, settings.buttons ? button("End", () => void end(fault.number), { "aria-label": `End ${fault.title}` }) : null);
+    fill(lasting, ...(faults.length > 0 ? [element("h3", {}, "Active"), element("ul", {}, ...faults.map(item))] : []));
+  }
+
   changed();
-  return () => {
+  active(settings.active);
+  const draw = () => {
     if (view.selected === followed) return;
     followed = view.selected;
     suggest();
     ask();
   };
+  return { draw, active };
 }

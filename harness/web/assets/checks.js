@@ -1,6 +1,6 @@
 // The table of invariants and expectations.
 
-import { byId, element, fill, linkButton } from "./dom.js";
+import { byId, element, fill, linkButton, table } from "./dom.js";
 import { relative } from "./text.js";
 import { unmetTable } from "./detail.js";
 
@@ -29,8 +29,6 @@ export function checks(state) {
       element("td", {}, times, violation ? " " : null, violation),
     );
   };
-  const head = (names) => element("thead", {}, element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name))));
-  const table = (names, rows) => element("div", { class: "wrap" }, element("table", {}, head(names), element("tbody", {}, ...rows)));
   const expectations = all.filter((check) => check.kind === "expectation");
   const invariants = all.filter((check) => check.kind === "invariant");
   const broken = invariants.filter((check) => check.state === "violated");

@@ -1,6 +1,6 @@
 // The selected event: its change, what led to it and what followed, and the object at that moment.
 
-import { byId, element, fill, linkButton } from "./dom.js";
+import { byId, element, fill, linkButton, table } from "./dom.js";
 import { relative, shortened } from "./text.js";
 import { actorName, beginOfFault } from "./record.js";
 import { objectAt, valueAt, writesOf } from "./objects.js";
@@ -15,8 +15,7 @@ const HOWS = { caused: "caused by", own: "own history", named: "last event of wh
 /** The parts of an expectation that did not hold. */
 export function unmetTable(unmet) {
   const rows = unmet.map(({ wanted, found }) => element("tr", {}, element("th", { scope: "row" }, wanted), element("td", {}, found)));
-  const head = ["Wanted", "Found"].map((name) => element("th", { scope: "col" }, name));
-  return element("table", { class: "changes" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
+  return table(["Wanted", "Found"], rows, "", "changes");
 }
 
 /**

@@ -31,12 +31,14 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...children.filter((child) => child !== null));
 }
 
-/**
- * A button that looks like a link.
- * @param {() => void} action
- */
-export function linkButton(text, action) {
-  return element("button", { class: "link", type: "button", onclick: action }, text);
+/** @param {() => void} onclick */
+export function button(text, onclick, attributes = {}) {
+  return element("button", { type: "button", onclick, ...attributes }, text);
+}
+
+/** A button that looks like a link. */
+export function linkButton(text, onclick, attributes = {}) {
+  return button(text, onclick, { class: "link", ...attributes });
 }
 
 /**
@@ -56,4 +58,14 @@ export function prepared(canvas, height) {
   context.setTransform(scale, 0, 0, scale, 0, 0);
   context.clearRect(0, 0, width, height);
   return { context, width, height };
+}
+
+/**
+ * A table that scrolls sideways.
+ * @param {string[]} names of the columns
+ */
+export function table(names, rows, caption, look) {
+  const head = names.map((name) => element("th", { scope: "col" }, name));
+  const title = caption ? element("caption", {}, caption) : null;
+  return element("div", { class: "wrap" }, element("table", { class: look }, title, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
 }

@@ -28,8 +28,9 @@ export function owners(view) {
     const text = JSON.stringify([all, view.chosenOwner]);
     if (text === shown) return;
     shown = text;
+    const isChosen = (owner) => view.chosenOwner === owner.id;
     const item = (owner) =>
-      element("li", {}, element("button", { class: "link", type: "button", "aria-pressed": String(view.chosenOwner === owner.id), onclick: () => view.chooseOwner(view.chosenOwner === owner.id ? null : owner.id) }, `${owner.kind} ${owner.name}`), `  ${owner.state} ready`);
+      element("li", {}, linkButton(`${owner.kind} ${owner.name}`, () => view.chooseOwner(isChosen(owner) ? null : owner.id), { "aria-pressed": String(isChosen(owner)) }), `  ${owner.state} ready`);
     fill(box, ...(all.length > 0 ? [element("h2", {}, "Deployments and sets (choose one to see its machines)"), limited(all.map(item))] : []));
   };
 }

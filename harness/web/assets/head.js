@@ -1,6 +1,6 @@
 // The head of the page: the verdict, the command that repeats the run, the plan, and what is not part of the record.
 
-import { byId, element, fill, linkButton } from "./dom.js";
+import { button, byId, element, fill, linkButton } from "./dom.js";
 import { counted, duration, relative } from "./text.js";
 import { activity, lastWrite } from "./activity.js";
 
@@ -13,7 +13,7 @@ export function head(index, select) {
   const { verdict } = meta;
   const state = element("span", { class: `badge ${verdict.passed ? "pass" : "fail"}` }, verdict.passed ? "PASSED" : "FAILED");
   const copied = element("span", { role: "status" });
-  const copy = element("button", { type: "button", onclick: () => copyText(meta.replay, copied) }, "Copy");
+  const copy = button("Copy", () => copyText(meta.replay, copied));
   const machines = [...index.actors.values()].filter((actor) => actor.kind === "machine").length;
   const facts = [
     ["Scenario", meta.scenario],

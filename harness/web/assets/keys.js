@@ -1,6 +1,6 @@
 // The keyboard: every view is reached without a pointer.
 
-import { byId, element, fill } from "./dom.js";
+import { button, byId, element, fill } from "./dom.js";
 
 /** The keys and what they do, as the help shows them. */
 const KEYS = [
@@ -54,7 +54,7 @@ export function keys(state, more = []) {
     element("b", {}, "Search"),
     element("dl", {}, ...SEARCH.flatMap(([field, text]) => [element("dt", {}, field), element("dd", {}, text)])),
     element("p", {}, "Words must all occur, also in changed fields and values. A minus excludes. In the timeline, Ctrl and the wheel zoom; in the overview, drag."),
-    element("button", { type: "button", onclick: () => help.close() }, "Close"),
+    button("Close", () => help.close()),
   );
   const actions = {
     a: () => state.pan(-0.2),

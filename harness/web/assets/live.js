@@ -1,6 +1,6 @@
 // The dashboard: follows the world by server-sent events.
 
-import { byId, element, fill } from "./dom.js";
+import { button, byId, element, fill } from "./dom.js";
 import { Colors, styleOf } from "./palette.js";
 import { World } from "./model.js";
 import { topology } from "./topology.js";
@@ -69,7 +69,7 @@ function liveHead(view) {
     view.changed();
   } });
   const result = element("span", { role: "status", id: "saved" });
-  const save = element("button", { id: "save", type: "button", onclick: () => void savePlan(result) }, "Save as plan");
+  const save = button("Save as plan", () => void savePlan(result), { id: "save" });
   const connection = element("span", { class: "connection", id: "connection", role: "status" }, "connecting");
   fill(byId("live-head"), element("h1", {}, "Drydock"), counts, search, save, result, connection);
   const kinds = [["deployment", "deployments"], ["set", "sets"], ["machine", "machines"], ["vm", "VMs"], ["node", "nodes"]];
@@ -133,7 +133,8 @@ async function startLive() {
   const play = playback(settings.playback);
   view.drawings.push(head.draw, topology(view), owners(view), problems(view), selection(view));
   // A simulated world has its faults in its plan.
-  if (settings.faults.length > 0) view.drawings.push(chaos(view, settings));
+  const faults = settings.faults.length > 0 ? chaos(view, settings) : null;
+  if (faults) view.drawings.push(faults.draw);
   fill(byId("legend"), ...LEGEND.map((label) => {
     const key = element("span", {}, label);
     key.style.setProperty("--color", `var(${styleOf({ class: "phase", label }).variable})`);
@@ -148,6 +149,7 @@ async function startLive() {
   const refresh = await timeline(view.colors, play.keys);
   follow(view, head.connection, (changes) => {
     if (changes.playback) play.update(changes.playback);
+    faults?.active(changes.active);
     refresh();
   });
 }

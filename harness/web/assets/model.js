@@ -79,7 +79,9 @@ function joined(world) {
     // A VM without a uid names its machine only.
     const machine = machines.get(vm.uid) ?? (vm.uid ? undefined : byName.get(vm.machine));
     const node = nodes.get(vm.node);
-    tiles.push(tile(vm.id, vm.zone || "unknown", machine, vm, node));
+    // The machine does not exist, or has another VM.
+    const stray = !machine && (vm.uid || vm.machine) ? "no machine" : undefined;
+    tiles.push(tile(vm.id, vm.zone || "unknown", machine, vm, node, stray));
     if (machine) {
       machines.delete(machine.uid || machine.id);
       byName.delete(machine.name);
@@ -103,11 +105,11 @@ export function nameOf(of) {
   return of.machine?.name ?? of.node?.name ?? of.vm?.name ?? "";
 }
 
-function tile(key, zone, machine, vm, node) {
+function tile(key, zone, machine, vm, node, stray) {
   // The worst of the three counts: a VM that does not run, a node that is not ready, the phase of the machine.
   const states = [vm, node, machine].filter(Boolean).map((entity) => entity.state);
   const isRunning = vm === undefined || vm.state === "running";
-  const wrong = states.find((state) => !GOOD.has(state));
+  const wrong = states.find((state) => !GOOD.has(state)) ?? stray;
   const state = wrong ?? (isRunning ? (machine ?? node ?? vm).state : vm.state);
   const text = [machine, vm, node].filter(Boolean).map((entity) => entity.name).join(" ").toLowerCase();
   return { key, zone, machine, vm, node, state, bad: wrong !== undefined, text };

@@ -10,6 +10,8 @@ const STATES = {
   running: ["--s-running", "r", ""],
   Ready: ["--s-running", "R", ""],
   InPlaceUpdating: ["--s-pending", "I", "dots"],
+  InPlaceUpdateSuccessful: ["--s-running", "I", ""],
+  InPlaceUpdateFailed: ["--s-failed", "I", "rising"],
   Available: ["--s-running", "A", ""],
   Unknown: ["--s-unknown", "U", "dots"],
   NotReady: ["--s-failed", "N", "rising"],
@@ -31,8 +33,9 @@ const STATES = {
 export function styleOf(span) {
   if (span.class === "fault") return { variable: "--s-fault", letter: "!", pattern: "rising" };
   if (span.class === "step") return { variable: "--s-step", letter: "", pattern: "" };
-  const [variable, letter, pattern] = STATES[span.label] ?? ["--s-new", span.label.slice(0, 1), "dots"];
-  return { variable, letter, pattern };
+  const [phase, kept] = span.label.split(":");
+  const [variable, letter, pattern] = STATES[phase] ?? ["--s-new", phase.slice(0, 1), "dots"];
+  return { variable, letter, pattern: kept ? "dots" : pattern };
 }
 
 /** Reads colors from the style sheet, and remembers them until the theme changes. */

@@ -1,6 +1,6 @@
 // The playback of a simulated world: pause, one event, one step of the scenario, a speed, on to the violation.
 
-import { byId, element, fill } from "./dom.js";
+import { button, byId, element, fill } from "./dom.js";
 import { relative } from "./text.js";
 import { post } from "./chaos.js";
 
@@ -33,13 +33,13 @@ export function playback(first) {
     void choose();
   };
   const choose = () => send("speed", Number(speed.value) || speed.value);
-  const button = (id, text, key, action) => element("button", { id, type: "button", "aria-keyshortcuts": key, title: `${text} (${key})`, onclick: action }, text);
-  const run = button("play-run", "Play", "Space", toggle);
+  const control = (id, text, key, action) => button(text, action, { id, "aria-keyshortcuts": key, title: `${text} (${key})` });
+  const run = control("play-run", "Play", "Space", toggle);
   const buttons = [
     run,
-    button("play-event", "Next event", "n", () => void send("event")),
-    button("play-step", "Next step", "m", () => void send("step")),
-    button("play-end", "Next violation or end", "v", () => void send("end")),
+    control("play-event", "Next event", "n", () => void send("event")),
+    control("play-step", "Next step", "m", () => void send("step")),
+    control("play-end", "Next violation or end", "v", () => void send("end")),
   ];
   const speed = element("select", { id: "play-speed", onchange: () => void choose() }, ...SPEEDS.map((times) => element("option", { value: times }, `${times.toLocaleString("en")}×`)), element("option", { value: "max" }, "as fast as possible"));
   const clock = element("span", { id: "play-clock", class: "clock" });

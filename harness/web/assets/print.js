@@ -1,6 +1,6 @@
 // The events of the chosen range as a table, for paper.
 
-import { byId, element, fill } from "./dom.js";
+import { byId, element, fill, table } from "./dom.js";
 import { counted, relative } from "./text.js";
 import { actorName } from "./record.js";
 
@@ -29,12 +29,11 @@ export function printing(state) {
         element("td", {}, point.violates === undefined ? point.summary : `▲ violation: ${point.summary}`),
       ),
     );
-    const names = ["Number", "Time", "Of", "Event"].map((name) => element("th", { scope: "col" }, name));
     fill(
       box,
       element("h2", {}, "Events"),
       cut > 0 ? element("p", {}, `The last ${points.length} of ${counted(state.visible.length, "event")} in the chosen range.`) : null,
-      element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows)),
+      table(["Number", "Time", "Of", "Event"], rows),
     );
   }
   window.addEventListener("beforeprint", prepare);

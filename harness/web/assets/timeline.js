@@ -1,7 +1,6 @@
 // The timeline of the session: the components of the report, with a record that grows.
 
-import { byId, element, fill } from "./dom.js";
-import { relative } from "./text.js";
+import { byId } from "./dom.js";
 import { indexed } from "./record.js";
 import { State } from "./state.js";
 import { overview } from "./overview.js";
@@ -11,28 +10,13 @@ import { list } from "./list.js";
 import { detail } from "./detail.js";
 import { checks } from "./checks.js";
 import { keys } from "./keys.js";
+import { tools } from "./tools.js";
 
 /** The time between two requests for the record, in milliseconds; at least this many times as long as one takes. */
 const PERIOD = 1000;
 /** The same for a simulated world, which goes on by single events. */
 const PERIOD_IN_SIM = 200;
 const SHARE = 4;
-
-/**
- * The search and the buttons of the timeline.
- * @param {State} state
- * @returns {() => void} draws them
- */
-function timelineTools(state) {
-  const search = element("input", { id: "search", type: "search", placeholder: "Search events  ( / )", "aria-label": "Search events", oninput: () => state.find(search.value) });
-  const fold = element("button", { type: "button", onclick: () => state.fold(!state.folded) }, "Fold idle time");
-  const range = element("span", { class: "range" });
-  fill(byId("tools"), search, element("button", { type: "button", onclick: () => state.show(0, 1) }, "Fit"), fold, element("button", { type: "button", "aria-label": "Keys", onclick: () => byId("help").showModal() }, "?"), range);
-  return () => {
-    fold.setAttribute("aria-pressed", String(state.folded));
-    range.textContent = `${relative(state.scale.time(state.from))} to ${relative(state.scale.time(state.to))}`;
-  };
-}
 
 /**
  * Shows the timeline.
@@ -44,7 +28,7 @@ export async function timeline(colors, more) {
   const load = async () => (await fetch("/api/record")).json();
   const state = new State(indexed(await load()));
   state.follows = true;
-  const drawings = [timelineTools(state), overview(state, colors), lanes(state, colors), charts(state, colors), list(state), detail(state)];
+  const drawings = [tools(state), overview(state, colors), lanes(state, colors), charts(state, colors), list(state), detail(state)];
   keys(state, more);
   state.onChange(() => drawings.forEach((one) => one()));
   new ResizeObserver(() => state.changed()).observe(byId("main"));

@@ -42,6 +42,7 @@ modules! {
     "head.js",
     "print.js",
     "keys.js",
+    "tools.js",
     "main.js",
 }
 

@@ -111,7 +111,7 @@ pub struct FaultPlan {
     pub begin: Vec<FaultStep>,
     /// The steps that end it.
     pub end: Vec<FaultStep>,
-    /// The time between them.
+    /// The time between them; `None`: it lasts until a user ends it.
     pub lasts: Option<Duration>,
     /// The machines, zones or parts that it hits.
     pub hits: Vec<String>,
@@ -238,7 +238,7 @@ fn on_machines(
     );
     for member in members {
         plan.begin.push(step_on(kind, word(fault), member)?);
-        if let (Some(undo), Some(_)) = (undo, lasts) {
+        if let Some(undo) = undo {
             plan.end.push(step_on(kind, undo, member)?);
         }
         plan.commands.extend(command_on(fault, member, lasts));
@@ -318,9 +318,7 @@ fn on_zones(
             "fakecloud zone fail {zone} --failure {}{for_time}",
             word(fault)
         ));
-        if lasts.is_some() {
-            plan.end.push(FaultStep::same(step(json!({ "restoreZone": zone }))?));
-        }
+        plan.end.push(FaultStep::same(step(json!({ "restoreZone": zone }))?));
         plan.hits.push(zone.to_owned());
     }
     Ok(plan)
@@ -355,9 +353,7 @@ fn on_the_world(
             plan.begin.push(FaultStep::same(step(
                 json!({ "apiFault": { "rule": rule, "mayMiss": true } }),
             )?));
-            if lasts.is_some() {
-                plan.end.push(FaultStep::same(step(json!({ "liftApiFault": name }))?));
-            }
+            plan.end.push(FaultStep::same(step(json!({ "liftApiFault": name }))?));
             plan.hits.push("requests of mcm".to_owned());
         }
         _ => {
@@ -372,9 +368,7 @@ fn on_the_world(
             plan.add_rule("fakecloud", &rule, lasts);
             rule["mayMiss"] = true.into();
             plan.begin.push(FaultStep::same(step(json!({ "inject": rule }))?));
-            if lasts.is_some() {
-                plan.end.push(FaultStep::same(step(json!({ "lift": name }))?));
-            }
+            plan.end.push(FaultStep::same(step(json!({ "lift": name }))?));
             plan.hits.push("calls of the cloud".to_owned());
         }
     }

@@ -55,6 +55,27 @@ fn a_fault_with_a_time_ends_by_itself_and_has_a_window_in_the_lanes() {
 }
 
 #[test]
+fn a_fault_without_a_time_is_listed_until_it_is_ended() {
+    let Some(live) = Live::open() else { return };
+    live.choose("vm.kill", "m-1");
+    live.page.click("#inject");
+    live.page
+        .wait("document.getElementById('active-faults').textContent.includes('VMs Kill: 1, until it is ended')");
+    // Other pages get it, too.
+    let active = live.page.eval("(async () => (await (await fetch('/api/state')).json()).active)()");
+    assert_eq!((&active[0]["number"], active[1].is_null()), (&1.into(), true), "{active}");
+    live.page.click("#active-faults button");
+    live.page
+        .wait("document.getElementById('active-faults').textContent === ''");
+    live.page
+        .wait("document.getElementById('list').textContent.includes('start the VM of m-1')");
+    let ended = live.page.text(
+        "(async () => { const answer = await fetch('/api/faults/end', { method: 'POST', headers: { 'x-drydock-request': '1' }, body: '{\"number\":1}' }); return answer.status + ' ' + await answer.text(); })()",
+    );
+    assert!(ended.starts_with("404 number: no fault 1 is active"), "{ended}");
+}
+
+#[test]
 fn the_selection_is_the_target() {
     let Some(live) = Live::open() else { return };
     live.page

@@ -1,6 +1,6 @@
-//! I25: each unhealthy Machine gets its request within one pass after it may. A Node condition that has lasted longer than
-//! the timeout of an active check marks the Machine, and a marked Machine is requested while remediation is allowed. After
-//! an outage the timeouts begin again, after the grace.
+//! I25: each unhealthy Machine gets its request within one pass after it may. A state of the Node or the Machine that has lasted
+//! longer than the timeout of an active check, a deleted Node and the annotation of a user mark the Machine, and a marked
+//! Machine is requested while remediation is allowed. After an outage the timeouts begin again, after the grace.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::Check;
 use super::check_context::CheckContext;
 use super::judging_rules::JudgingRules;
-use crate::object::{after, is_deleting, label, name, phase, text, time};
+use crate::object::{after, annotation, is_deleting, label, name, phase, text, time};
 use crate::remediation::{checks_of, condition, condition_status, is_excluded, requests, setting};
 use crate::world::WorldState;
 
@@ -138,21 +138,102 @@ fn due_since(
     (!limited && !asked).then_some((since, REQUEST))
 }
 
-/// When the first timeout of a Node's condition ended; `None`: none runs. `earliest`: when timeouts may begin.
+/// When the first timeout of a rule ended, or any time in the past if the machine is unhealthy without one; `None`: none runs.
+/// `earliest`: when timeouts may begin.
 fn expired_at(world: &WorldState, machine: &Value, check: &Value, earliest: Option<Timestamp>) -> Option<Timestamp> {
-    let node = world.object("Node", label(machine, keys::NODE_LABEL))?;
-    let rules = setting(check, "unhealthyConditions", "/checks/unhealthyNodeConditions")?.as_array()?;
-    let ends = rules.iter().filter_map(|rule| {
-        let found = condition(node, text(rule, "/type")).filter(|found| found["status"] == rule["status"])?;
-        let timeout = match rule["timeoutSeconds"].as_u64() {
-            Some(seconds) => Duration::from_secs(seconds),
-            None => text(rule, "/timeout").parse::<GoDuration>().ok()?.0,
-        };
-        let begins = time(found, "/lastTransitionTime")?;
-        earliest
-            .map_or(begins, |earliest| earliest.max(begins))
-            .checked_add(timeout)
-            .ok()
+    let node = world.object("Node", label(machine, keys::NODE_LABEL));
+    if node.is_some_and(is_updated_in_place) {
+        return None;
+    }
+    let created = time(machine, "/metadata/creationTimestamp")?;
+    let at_once = is_requested_by_user(machine) || node.is_none() && has_joined(machine);
+    let of_node = node.into_iter().flat_map(|node| node_timeouts(node, check));
+    let startup = (node.is_none() && !has_joined(machine)).then(|| Some((created, startup_timeout(check)?)));
+    let timeouts = of_node.chain(machine_timeouts(machine, check)).chain(startup.flatten());
+    let ends = timeouts.filter_map(|(begins, timeout)| {
+        let begins = earliest.map_or(begins, |earliest| earliest.max(begins));
+        begins.checked_add(timeout).ok()
     });
-    ends.min()
+    ends.chain(at_once.then_some(created)).min()
+}
+
+/// When the state of each rule about Nodes began, and the rule's timeout.
+fn node_timeouts(node: &Value, check: &Value) -> Vec<(Timestamp, Duration)> {
+    let rules = rules(check, "unhealthyConditions", "/checks/unhealthyNodeConditions");
+    let found = rules.filter_map(|rule| {
+        let found = condition(node, text(rule, "/type")).filter(|found| found["status"] == rule["status"])?;
+        Some((time(found, "/lastTransitionTime")?, timeout_of(rule)?))
+    });
+    found.collect()
+}
+
+/// The same for rules about the Machine and its phase.
+fn machine_timeouts(machine: &Value, check: &Value) -> Vec<(Timestamp, Duration)> {
+    let nested = "/checks/unhealthyMachineConditions";
+    let found = rules(check, "unhealthyMachineConditions", nested).filter_map(|rule| {
+        let begins = match text(rule, "/type").strip_prefix("Phase=") {
+            Some(expected) => {
+                let base = phase(machine).split(':').next().unwrap_or_default();
+                time(machine, "/status/currentStatus/lastUpdateTime").filter(|_| base == expected)
+            }
+            None => condition(machine, text(rule, "/type"))
+                .filter(|found| found["status"] == rule["status"])
+                .and_then(|found| time(found, "/lastTransitionTime")),
+        };
+        Some((begins?, timeout_of(rule)?))
+    });
+    found.collect()
+}
+
+fn rules<'a>(check: &'a Value, flat: &str, nested: &str) -> impl Iterator<Item = &'a Value> {
+    setting(check, flat, nested)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+}
+
+fn timeout_of(rule: &Value) -> Option<Duration> {
+    match rule["timeoutSeconds"].as_u64() {
+        Some(seconds) => Some(Duration::from_secs(seconds)),
+        None => Some(text(rule, "/timeout").parse::<GoDuration>().ok()?.0),
+    }
+}
+
+/// How long a node may take to join; `None`: for ever.
+fn startup_timeout(check: &Value) -> Option<Duration> {
+    let seconds = check
+        .pointer("/spec/checks/nodeStartupTimeoutSeconds")
+        .and_then(Value::as_u64);
+    let flat = text(check, "/spec/nodeStartupTimeout")
+        .parse::<GoDuration>()
+        .ok()
+        .map(|timeout| timeout.0);
+    let timeout = seconds.map(Duration::from_secs).or(flat)?;
+    (!timeout.is_zero()).then_some(timeout)
+}
+
+/// Whether the Machine has conditions of its Node: those of health checks and of other controllers are not.
+fn has_joined(machine: &Value) -> bool {
+    let conditions = machine.pointer("/status/conditions").and_then(Value::as_array);
+    let of_node = |condition: &&Value| {
+        let type_ = text(condition, "/type");
+        let is_foreign = type_.contains('/') && condition["lastHeartbeatTime"].is_null();
+        !is_foreign && !keys::RESERVED_CONDITIONS.contains(&type_)
+    };
+    !label(machine, keys::NODE_LABEL).is_empty() && conditions.into_iter().flatten().any(|one| of_node(&one))
+}
+
+fn is_updated_in_place(node: &Value) -> bool {
+    let update = condition(node, keys::IN_PLACE_UPDATE_CONDITION);
+    update.is_some_and(|update| ["ReadyForUpdate", "UpdateFailed"].contains(&text(update, "/reason")))
+}
+
+/// Whether a user requests the remediation by an annotation.
+fn is_requested_by_user(machine: &Value) -> bool {
+    let keys = [
+        keys::REMEDIATE_MACHINE_ANNOTATION,
+        keys::CAPI_REMEDIATE_MACHINE_ANNOTATION,
+    ];
+    let set = |key: &&str| annotation(machine, key).is_some_and(|value| value != "false");
+    keys.iter().any(set)
 }

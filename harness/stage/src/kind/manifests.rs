@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::images::Images;
-use super::pods::{FAKECLOUD, HEALTH_CHECK, MCM};
+use super::pods::{FAKECLOUD, HEALTH_CHECK, MCM, REMEDIATION};
 use crate::deploy::{self, DeployError};
 
 const MCM_FILE: (&str, &str) = (
@@ -17,6 +17,10 @@ const FAKECLOUD_FILE: (&str, &str) = (
 const HEALTH_CHECK_FILE: (&str, &str) = (
     "deploy/machine-health-check.yaml",
     include_str!("../../../../deploy/machine-health-check.yaml"),
+);
+const REMEDIATION_FILE: (&str, &str) = (
+    "deploy/fakecloud-remediation.yaml",
+    include_str!("../../../../deploy/fakecloud-remediation.yaml"),
 );
 const PRIORITY_FILE: (&str, &str) = (
     "deploy/priority-class.yaml",
@@ -103,6 +107,17 @@ impl Settings<'_> {
         Ok(objects)
     }
 
+    /// The example remediation controller, which looks at its requests often.
+    ///
+    /// # Errors
+    /// When the file of `deploy/` lacks an expected object or part.
+    pub(super) fn remediation(&self) -> Result<Vec<Value>, DeployError> {
+        let mut objects = self.read(REMEDIATION_FILE.0, REMEDIATION_FILE.1)?;
+        let deployment = object(&mut objects, "Deployment", REMEDIATION)?;
+        set_container(deployment, &self.images.fakecloud, &["--period=200ms".to_owned()])?;
+        Ok(objects)
+    }
+
     fn read(&self, file: &str, content: &str) -> Result<Vec<Value>, DeployError> {
         let mut objects = deploy::read(file, content)?;
         objects
@@ -169,6 +184,7 @@ mod tests {
         let mut objects = settings.cloud().unwrap();
         objects.extend(settings.mcm().unwrap());
         objects.extend(settings.health_checks().unwrap());
+        objects.extend(settings.remediation().unwrap());
         objects
     }
 
@@ -207,7 +223,7 @@ mod tests {
             assert_eq!(terms, &expected, "{}", object["metadata"]["name"]);
             count += 1;
         }
-        assert_eq!(count, 4);
+        assert_eq!(count, 5);
     }
 
     #[test]
@@ -231,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_on_loopback_and_the_network_policies_open_only_the_driver_api() {
+    fn metrics_are_on_loopback_and_the_network_policies_open_only_the_apis_of_fakecloud() {
         let mut objects = objects();
         for name in [MCM, FAKECLOUD] {
             let deployment = object(&mut objects, "Deployment", name).unwrap();
@@ -245,8 +261,8 @@ mod tests {
                 opened.push(format!("{from} {}", rule["ports"]));
             }
         }
-        let driver = format!("\"{MCM}\" [{{\"port\":7300,\"protocol\":\"TCP\"}}]");
-        assert_eq!(opened, [driver]);
+        let open = |to: &str, port: u16| format!("\"{to}\" [{{\"port\":{port},\"protocol\":\"TCP\"}}]");
+        assert_eq!(opened, [open(MCM, 7300), open(REMEDIATION, 7302)]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The pods of mcm, fakecloud and the process of health checks in one namespace: waits until they are ready, stops them, and detects unexpected ends.
+//! The pods of mcm, fakecloud, the process of health checks and the remediation controller in one namespace: waits until they are ready, stops them, and detects unexpected ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub(super) const MCM: &str = "machine-controller-manager";
 pub(super) const FAKECLOUD: &str = "fakecloud";
 /// The Deployment of the process of health checks, and the label of its pods.
 pub(super) const HEALTH_CHECK: &str = "machine-health-check";
+/// The Deployment of the example remediation controller, and the label of its pods.
+pub(super) const REMEDIATION: &str = "fakecloud-remediation";
 
 /// How long pods may take to become ready.
 const READY_LIMIT: Duration = Duration::from_mins(2);
@@ -357,7 +359,7 @@ impl Pods {
 
 /// A selector of the pods of all programs.
 pub(super) fn of_all() -> String {
-    format!("{APP} in ({MCM}, {FAKECLOUD}, {HEALTH_CHECK})")
+    format!("{APP} in ({MCM}, {FAKECLOUD}, {HEALTH_CHECK}, {REMEDIATION})")
 }
 
 /// Deletes pods and waits until the last container of each has ended. Ignores absent pods.

@@ -68,6 +68,7 @@ impl Cluster {
             cloud: &job.plan.scenario.world.cloud,
             replicas: job.plan.scenario.world.replicas,
             mcm_settings: job.plan.scenario.world.mcm(),
+            remediation: job.plan.scenario.world.remediation,
             seed: job.plan.seed,
         };
         let clusters = Clusters::one(self.client.clone());
@@ -88,6 +89,7 @@ impl Cluster {
             cloud,
             replicas: 0,
             mcm_settings: McmSettings::default(),
+            remediation: false,
             seed,
         };
         let world = self.deploy(&plan).await?;

@@ -14,7 +14,7 @@ use super::KindError;
 use super::cluster::Cluster;
 use super::forward::Forward;
 use super::manifests::{Settings, priority_class};
-use super::pods::{FAKECLOUD, HEALTH_CHECK, MCM, Pods};
+use super::pods::{FAKECLOUD, HEALTH_CHECK, MCM, Pods, REMEDIATION};
 use super::renewals;
 use crate::cloud::CloudClient;
 use crate::cloud_config::cloud_config_file;
@@ -36,6 +36,8 @@ pub(super) struct Plan<'a> {
     pub(super) cloud: &'a Cloud,
     pub(super) replicas: u32,
     pub(super) mcm_settings: McmSettings,
+    /// Whether the example remediation controller runs.
+    pub(super) remediation: bool,
     pub(super) seed: u64,
 }
 
@@ -97,6 +99,10 @@ impl World {
         if plan.mcm_settings.health_checks == HealthChecks::Separate {
             deploy::apply(&client, &settings.health_checks()?).await?;
             pods.ready(HEALTH_CHECK).await?;
+        }
+        if plan.remediation {
+            deploy::apply(&client, &settings.remediation()?).await?;
+            pods.ready(REMEDIATION).await?;
         }
 
         let forward = Forward::start(client.clone(), namespace, FAKECLOUD, CONTROL_PORT).await?;
@@ -166,7 +172,8 @@ impl Stage for World {
             Process::Mcm => Ok(self.pods.perform(MCM, action).await?),
             Process::Fakecloud => Ok(self.pods.perform(FAKECLOUD, action).await?),
             Process::HealthChecks => Ok(self.pods.perform(HEALTH_CHECK, action).await?),
-            Process::Controllers | Process::Drivers | Process::Remediation => Err(StageError::NoProcess(process)),
+            Process::Remediation => Ok(self.pods.perform(REMEDIATION, action).await?),
+            Process::Controllers | Process::Drivers => Err(StageError::NoProcess(process)),
         }
     }
 

@@ -300,6 +300,53 @@ fn an_unhealthy_machine_is_marked_promptly(
     unhealthy(check, machine).after(time).violates(violated);
 }
 
+/// A Machine without a Node, and the rules other than those about Nodes.
+#[rstest]
+#[case::late(json!({ "nodeStartupTimeout": "5m" }), target(1, &[]), Some("I25"))]
+#[case::late_in_the_other_spelling(
+    json!({ "nodeStartupTimeout": "10m", "checks": { "nodeStartupTimeoutSeconds": 300 } }),
+    target(1, &[]),
+    Some("I25")
+)]
+#[case::never_late(json!({ "nodeStartupTimeout": "0s" }), target(1, &[]), None)]
+#[case::deleted(json!({ "nodeStartupTimeout": "0s" }), target(1, &[condition("Ready", "True", "Kubelet")]), Some("I25"))]
+#[case::with_a_condition_of_another_controller(
+    json!({ "nodeStartupTimeout": "0s" }),
+    target(1, &[condition("example.com/Disk", "True", "Full")]),
+    None
+)]
+#[case::requested_by_a_user(
+    json!({ "nodeStartupTimeout": "0s" }),
+    with(target(1, &[]), annotations(json!({ "machine.sapcloud.io/remediate-machine": "true" }))),
+    Some("I25")
+)]
+#[case::in_a_phase(
+    json!({ "unhealthyMachineConditions": [{ "type": "Phase=Unknown", "status": "True", "timeout": "5m" }] }),
+    with(target(1, &[]), json!({ "status": { "currentStatus": { "phase": "Unknown", "lastUpdateTime": "1970-01-01T00:00:00Z" } } })),
+    Some("I25")
+)]
+#[case::in_another_phase(
+    json!({ "unhealthyMachineConditions": [{ "type": "Phase=Unknown", "status": "True", "timeout": "5m" }] }),
+    target(1, &[]),
+    None
+)]
+#[case::with_a_condition(
+    json!({ "unhealthyMachineConditions": [{ "type": "example.com/Disk", "status": "True", "timeout": "5m" }] }),
+    target(1, &[condition("example.com/Disk", "True", "Full")]),
+    Some("I25")
+)]
+fn a_machine_that_is_unhealthy_without_its_node_is_marked_promptly(
+    #[case] spec: Value,
+    #[case] machine: Value,
+    #[case] violated: Option<&str>,
+) {
+    Story::new()
+        .apply("MachineHealthCheck", check(spec))
+        .apply("Machine", machine)
+        .after(minutes(8))
+        .violates(violated);
+}
+
 #[rstest]
 #[case::allowed(patient(json!({})), target(1, &[marked()]), Some("I25"))]
 #[case::requested(patient(json!({})), requested(1), None)]
