@@ -43,11 +43,11 @@ fn of_time(function: &str, seconds: i64, nanos: u32, zone: TimeZone) -> Option<R
 fn number(function: &str, time: &Zoned) -> Option<i64> {
     Some(match function {
         "getFullYear" => time.year().into(),
-        "getMonth" => i64::from(time.month()) - 1,
+        "getMonth" => i64::from(time.month()).saturating_sub(1),
         "getDate" => time.day().into(),
-        "getDayOfMonth" => i64::from(time.day()) - 1,
+        "getDayOfMonth" => i64::from(time.day()).saturating_sub(1),
         "getDayOfWeek" => time.weekday().to_sunday_zero_offset().into(),
-        "getDayOfYear" => i64::from(time.day_of_year()) - 1,
+        "getDayOfYear" => i64::from(time.day_of_year()).saturating_sub(1),
         "getHours" => time.hour().into(),
         "getMinutes" => time.minute().into(),
         "getSeconds" => time.second().into(),
@@ -71,10 +71,12 @@ fn zone_of(text: &str) -> Result<TimeZone, String> {
     };
     let (hour, minute) = (number(hours)?, number(minutes)?);
     // As in cel-go, where the sign of the hours also holds for the minutes.
-    let sign = if hours.starts_with('-') { -1 } else { 1 };
-    let seconds = hour
-        .saturating_mul(3600)
-        .saturating_add(sign * minute.saturating_mul(60));
+    let minute = if hours.starts_with('-') {
+        minute.saturating_neg()
+    } else {
+        minute
+    };
+    let seconds = hour.saturating_mul(3600).saturating_add(minute.saturating_mul(60));
     let offset = Offset::from_seconds(seconds).map_err(|_| unknown())?;
     Ok(offset.to_time_zone())
 }

@@ -62,8 +62,14 @@ fn a_fault_without_a_time_is_listed_until_it_is_ended() {
     live.page
         .wait("document.getElementById('active-faults').textContent.includes('VMs Kill: 1, until it is ended')");
     // Other pages get it, too.
-    let active = live.page.eval("(async () => (await (await fetch('/api/state')).json()).active)()");
-    assert_eq!((&active[0]["number"], active[1].is_null()), (&1.into(), true), "{active}");
+    let active = live
+        .page
+        .eval("(async () => (await (await fetch('/api/state')).json()).active)()");
+    assert_eq!(
+        (&active[0]["number"], active[1].is_null()),
+        (&1.into(), true),
+        "{active}"
+    );
     live.page.click("#active-faults button");
     live.page
         .wait("document.getElementById('active-faults').textContent === ''");
