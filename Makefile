@@ -36,7 +36,7 @@ kind-e2e: build  ## every scenario that can, on a kind cluster: needs Docker and
 
 # What a real cluster shows that an embedded one may not: pods, volumes, restarts; each takes 10 to 40 s there.
 SHORT = lifecycle initialize delete_while_creating drain failover rolling_restart cloud_restarts evictions_under_budget volumes_move unreachable_node \
-        namespace_goes roll_out_under_a_budget preserve_by_a_consumer health_check_node_deleted health_check_own_role health_check_reboots
+        namespace_goes roll_out_under_a_budget preserve_by_a_consumer health_check_node_deleted health_check_own_role health_check_two_requests
 kind-e2e-short: build ## some of them, which together take at most ten minutes
 	target/debug/drydock run $(SHORT) --stage kind --junit target/kind.xml
 

@@ -148,11 +148,16 @@ fn own_role() -> Scenario {
         "Health checks run in a separate process: the API server refuses it to delete a machine, and an unhealthy one is replaced.",
     )
     .with_health_checks(HealthChecks::Separate);
-    settled(story, &[pool(2)])
-        .step(check(json!({})))
-        .eventually(slack(), healthy(2, 2))
+    // Only the check finds the machine unhealthy.
+    let patient = Pool {
+        patient: true,
+        ..pool(2)
+    };
+    settled(story, &[patient])
+        .step(check(full_disk(json!({}))))
+        .eventually(2 * slack(), healthy(2, 2))
         .step(refused_to(&health_check_account(), delete_machine("md-a-1")))
-        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .step(kubelet("md-a-1", KubeletAction::FillDisk))
         .eventually(acting(), any([requested("md-a-1"), machine_gone("md-a-1")]))
         .step(refused_to(&health_check_account(), delete_machine("md-a-2")))
         .eventually(acting() + joining(), machine_gone("md-a-1"))

@@ -174,7 +174,7 @@ pub fn scenarios() -> Vec<Scenario> {
 }
 
 /// Scenarios of health checks that judge no heartbeats.
-const ON_REAL_SERVERS: [&str; 10] = [
+const ON_REAL_SERVERS: [&str; 12] = [
     "health_check_annotations",
     "health_check_node_deleted",
     "health_check_limit",
@@ -185,6 +185,8 @@ const ON_REAL_SERVERS: [&str; 10] = [
     "health_check_unusable",
     "health_check_one_at_a_time",
     "health_check_paused_rollout",
+    "health_check_own_role",
+    "health_check_two_requests",
 ];
 
 /// Other health checks judge heartbeats that are missing for seconds. A busy computer with a real API server delays the
