@@ -136,8 +136,9 @@ pub struct MachineStatus {
     pub preservation: Option<Preservation>,
 }
 
-/// Whether a condition of a Machine is copied from its Node. Those of health checks are not, and those of other controllers,
-/// whose types have the prefix of a domain, as `example.com/Disk`, and which have no time of a last heartbeat: programs on a node renew theirs.
+/// Whether a condition of a Machine is copied from its Node. Health checks write the reserved ones. Other controllers write
+/// those whose type has the prefix of a domain, as `example.com/Disk`, and that have no `lastHeartbeatTime`; programs on a node
+/// set that time.
 fn is_of_node(condition: &NodeCondition) -> bool {
     let is_foreign = condition.type_.contains('/') && condition.last_heartbeat_time.is_none();
     !is_foreign && !keys::RESERVED_CONDITIONS.contains(&condition.type_.as_str())

@@ -99,7 +99,7 @@ impl Settings<'_> {
     /// The process that only checks the health of machines.
     ///
     /// # Errors
-    /// When the file of `deploy/` lacks an expected object or part.
+    /// [`DeployError`]: the file in `deploy/` does not contain the Deployment, or the Deployment has no container.
     pub(super) fn health_checks(&self) -> Result<Vec<Value>, DeployError> {
         let mut objects = self.read(HEALTH_CHECK_FILE.0, HEALTH_CHECK_FILE.1)?;
         let deployment = object(&mut objects, "Deployment", HEALTH_CHECK)?;
@@ -110,7 +110,7 @@ impl Settings<'_> {
     /// The example remediation controller, which looks at its requests often.
     ///
     /// # Errors
-    /// When the file of `deploy/` lacks an expected object or part.
+    /// [`DeployError`]: the file in `deploy/` does not contain the Deployment, or the Deployment has no container.
     pub(super) fn remediation(&self) -> Result<Vec<Value>, DeployError> {
         let mut objects = self.read(REMEDIATION_FILE.0, REMEDIATION_FILE.1)?;
         let deployment = object(&mut objects, "Deployment", REMEDIATION)?;

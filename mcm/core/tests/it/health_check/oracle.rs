@@ -21,7 +21,8 @@ pub struct Cell<'a> {
     pub mark: &'a str,
     /// Who remediates: `owner`, `template`; `no-template`: the template does not exist.
     pub by: &'a str,
-    /// The request to another controller: `-`, `exists`, `ends` (it is being deleted), `foreign` (somebody else's).
+    /// The request to another controller: `-`, `exists`, `ends` (it is being deleted), `foreign` (another controller or a
+    /// user created it).
     pub request: &'a str,
     /// `open`, `closed` (too many are unhealthy), `cooldown`, `taken` (another machine has the only place).
     pub limit: &'a str,
@@ -31,7 +32,7 @@ pub struct Cell<'a> {
 type VerdictRow = [&'static str; 7];
 
 #[rustfmt::skip]
-const VERDICTS: [VerdictRow; 13] = [
+const VERDICTS: [VerdictRow; 12] = [
     ["paused", "*", "*", "*", "*", "ignored", "on a check stops it"],
     ["*", "lost", "*", "*", "*", "ignored", "While an API server does not respond, nothing is evaluated"],
     ["overlaps", "*", "*", "*", "*", "ignored", "neither remediates the machine"],
@@ -44,7 +45,6 @@ const VERDICTS: [VerdictRow; 13] = [
     ["*", "*", "*", "*", "late", "NodeStartupTimeout", "its Node has not joined after `nodeStartupTimeout`"],
     ["*", "*", "*", "*", "failed", "UnhealthyNode", "of `unhealthyConditions` lasts longer than its timeout"],
     ["*", "*", "*", "*", "ready", "healthy", "otherwise | healthy"],
-    ["*", "*", "*", "*", "*", "no row", ""],
 ];
 
 /// Verdict, by, mark, request, life, permission; action, citation. Permission: `given`, or `refused` by a limit or by the grace
