@@ -9,6 +9,7 @@ mod lost_time;
 mod pulse;
 mod random;
 mod time;
+mod waits;
 
 pub use lost_time::{LostTime, Recorder};
 pub use pulse::Pulses;

@@ -1,8 +1,6 @@
 //! Measures the time that a process loses while the machine does not run it, so that wall-clock deadlines can be
 //! extended.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,6 +8,7 @@ use jiff::Timestamp;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::Clock;
+use crate::waits::Waits;
 
 /// How often the watchdog thread wakes.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -17,14 +16,16 @@ const PERIOD: Duration = Duration::from_millis(20);
 const JITTER: Duration = Duration::from_millis(5);
 /// The number of wake-ups between two reads of the kernel's run-queue statistics.
 const SAMPLED: u32 = 5;
+/// The period of reads of the run-queue statistics of the started processes: there may be hundreds of threads.
+const DESCENDANTS_SAMPLED: Duration = Duration::from_secs(1);
 /// Losses within this period share one entry, which bounds memory to one entry per second.
 const RESOLUTION: Duration = Duration::from_secs(1);
 
 /// The time that this process lost because the machine was busy, suspended or swapping.
 ///
 /// A watchdog thread wakes every 20 ms and records how late each wake-up is. On Linux the kernel also reports how
-/// long each runnable thread waited for a core; the longest wait counts if it exceeds the late wake-ups. Other losses
-/// come from a [`Recorder`]. Wall-clock deadlines are extended by the time lost since they began. Clones share their
+/// long each runnable thread waited for a core; the longest wait counts if it exceeds the late wake-ups. The waits of
+/// started processes count on request. Other losses come from a [`Recorder`]. Wall-clock deadlines are extended by the time lost since they began. Clones share their
 /// measurements.
 #[derive(Clone, Debug, Default)]
 pub struct LostTime(Vec<Arc<Measured>>);
@@ -82,19 +83,21 @@ impl LostTime {
         Self::default()
     }
 
-    /// Measures from the first call in this process on.
+    /// The time that this process lost, from the first call on.
     pub fn measured() -> Self {
         static WATCHDOG: OnceLock<Arc<Measured>> = OnceLock::new();
-        let watchdog = WATCHDOG.get_or_init(|| {
-            let measured = Arc::new(Measured::default());
-            let shared = Arc::clone(&measured);
-            // Without the thread there are no measurements, and deadlines are not extended.
-            let _ = std::thread::Builder::new()
-                .name("watchdog".to_owned())
-                .spawn(move || watch(&shared));
-            measured
-        });
-        Self(vec![Arc::clone(watchdog)])
+        Self(vec![in_background("watchdog", &WATCHDOG, watch)])
+    }
+
+    /// The time that this process or one that it started lost, from the first call on. On a busy machine a process
+    /// that computes waits longer for a core than one that mostly sleeps.
+    pub fn measured_with_descendants() -> Self {
+        static DESCENDANTS: OnceLock<Arc<Measured>> = OnceLock::new();
+        Self::measured().or(Self(vec![in_background(
+            "descendants",
+            &DESCENDANTS,
+            watch_descendants,
+        )]))
     }
 
     /// The losses that the returned recorder adds.
@@ -135,6 +138,35 @@ impl PartialEq for LostTime {
 
 impl Eq for LostTime {}
 
+/// What a thread measures that starts with the first call.
+fn in_background(name: &str, once: &OnceLock<Arc<Measured>>, measure: fn(&Measured)) -> Arc<Measured> {
+    let measured = once.get_or_init(|| {
+        let measured = Arc::new(Measured::default());
+        let shared = Arc::clone(&measured);
+        // Without the thread there are no measurements, and deadlines are not extended.
+        let _ = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || measure(&shared));
+        measured
+    });
+    Arc::clone(measured)
+}
+
+/// Measures the waits of the processes that this process started.
+fn watch_descendants(measured: &Measured) {
+    let clock = Clock::wall();
+    let (never, condition) = (Mutex::new(()), Condvar::new());
+    let mut guard = never.lock();
+    let mut waits = Waits::default();
+    loop {
+        let lost = waits.of_descendants();
+        if lost > JITTER {
+            measured.lock().add(clock.now(), lost);
+        }
+        condition.wait_for(&mut guard, DESCENDANTS_SAMPLED);
+    }
+}
+
 /// The watchdog thread.
 fn watch(measured: &Measured) {
     let clock = Clock::wall();
@@ -143,7 +175,7 @@ fn watch(measured: &Measured) {
     let mut guard = never.lock();
     let mut before = clock.now();
     let (mut waits, mut late) = (Waits::default(), Duration::ZERO);
-    waits.longest();
+    waits.of_this_process();
     for wake_up in (1..SAMPLED).chain([0]).cycle() {
         condition.wait_for(&mut guard, PERIOD);
         let now = clock.now();
@@ -152,7 +184,7 @@ fn watch(measured: &Measured) {
             .unwrap_or_default();
         before = now;
         if wake_up == 0 {
-            let lost = std::mem::take(&mut late).max(waits.longest());
+            let lost = std::mem::take(&mut late).max(waits.of_this_process());
             if lost > JITTER {
                 measured.lock().add(now, lost);
             }
@@ -164,38 +196,6 @@ impl Measured {
     fn lock(&self) -> MutexGuard<'_, Log> {
         self.log.lock()
     }
-}
-
-/// How long each thread of this process, by id, has waited for a core since its start.
-#[derive(Debug, Default)]
-struct Waits(BTreeMap<OsString, Duration>);
-
-impl Waits {
-    /// The longest wait of any thread since the last call; zero if the kernel provides no statistics.
-    fn longest(&mut self) -> Duration {
-        let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-        let now: BTreeMap<OsString, Duration> = threads
-            .filter_map(|thread| {
-                let statistics = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-                Some((thread.file_name(), waited(&statistics)?))
-            })
-            .collect();
-        let before = std::mem::replace(&mut self.0, now);
-        let since = |(thread, waited): (&OsString, &Duration)| {
-            waited.saturating_sub(before.get(thread).copied().unwrap_or_default())
-        };
-        self.0.iter().map(since).max().unwrap_or_default()
-    }
-}
-
-/// The second number of a schedstat file: nanoseconds that the thread waited on a run queue.
-fn waited(statistics: &str) -> Option<Duration> {
-    statistics
-        .split_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
-        .map(Duration::from_nanos)
 }
 
 fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
@@ -239,12 +239,6 @@ mod tests {
         let log = log(&losses);
         assert_eq!(log.total(), Duration::from_secs(10));
         assert!(log.0.len() <= 42, "{} entries for 20 s", log.0.len());
-    }
-
-    #[test]
-    fn the_time_on_a_run_queue_is_the_second_number() {
-        assert_eq!(waited("2025989 8328193 4\n"), Some(Duration::from_nanos(8_328_193)));
-        assert_eq!(waited(""), None);
     }
 
     #[test]

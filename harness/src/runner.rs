@@ -80,7 +80,7 @@ pub async fn run_on_wall_clock(job: &Job, shared: &Shared) -> RunResult {
             _ if job.target == Some(StageKind::Envtest) => Timeouts::on_etcd(),
             _ => Timeouts::short(),
         };
-        timeouts.lost = LostTime::measured();
+        timeouts.lost = LostTime::measured_with_descendants();
         // The semaphore is never closed.
         let start = shared.starts.clone().acquire_owned().await.ok();
         match Box::pin(planes(job, &timeouts, &shared.spares)).await {
@@ -103,7 +103,7 @@ async fn planes(job: &Job, timeouts: &Timeouts, spares: &Arc<Spares>) -> Result<
 
 /// Measures a run on a stage, converts its outcome to a result, and writes the report of a failed run.
 pub async fn timed(job: &Job, recording: &Recording, run: impl Future<Output = StageResult>) -> RunResult {
-    let (wall, lost) = (Clock::wall(), LostTime::measured());
+    let (wall, lost) = (Clock::wall(), LostTime::measured_with_descendants());
     let started = wall.now();
     let ran = run.await;
     RunResult {

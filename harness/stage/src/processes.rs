@@ -50,7 +50,7 @@ pub async fn run(
     start: Option<OwnedSemaphorePermit>,
 ) -> StageResult {
     timeouts.slack += effects::room(&job.plan.disturbances, &timeouts);
-    timeouts.lost = LostTime::measured();
+    timeouts.lost = LostTime::measured_with_descendants();
     let controller = match &job.controller {
         Some(command) => Controller::Command(command.clone()),
         None => Controller::Mcm,
