@@ -1,4 +1,4 @@
-//! Memory of a process that only checks the health of machines, by the machines.
+//! A process that only checks the health of machines: its memory by the machines, and the time of its passes.
 
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use tokio::process::Command;
 use crate::figures::Figures;
 use crate::kernel;
 use crate::machines::{beside, flag};
+use crate::metrics;
 use crate::objects::{self, NAMESPACE};
 use crate::peer::free_port;
 use crate::process::{Drydock, Process};
@@ -25,30 +26,41 @@ const LIMIT: Duration = Duration::from_mins(2);
 const PROBE: Duration = Duration::from_millis(100);
 const CHECK: &str = "workers";
 
-/// Measures the resident memory of the process with `machines` machines, less that with one.
+/// What is measured of a process.
+struct Measured {
+    resident_mebibytes: f64,
+    /// The mean time of a pass, without reads from API servers and writes.
+    pass_milliseconds: f64,
+}
+
+/// Measures the resident memory of the process with `machines` machines, less that with one, and its passes.
 pub async fn measure(figures: &mut Figures, machines: u32) -> Result<()> {
     // Nothing renews the Leases of the nodes, which a node lifecycle controller would therefore make Unknown.
     let drydock = Drydock::start_with(&["--without=mcm,fakecloud,controllers"]).await?;
     let measured = async {
         let world = World::new(&drydock).await?;
         world.add(0..1).await?;
-        let one = world.resident_mebibytes(1).await?;
+        let one = world.process(1).await?;
         world.add(1..machines).await?;
-        let all = world.resident_mebibytes(machines).await?;
+        // The first process writes the status of the machines; the second has only passes without changes.
+        world.process(machines).await?;
+        let all = world.process(machines).await?;
         anyhow::Ok((one, all))
     };
     let measured = Box::pin(measured).await;
     drydock.process.stop().await?;
     let (one, all) = measured?;
     let name = format!("a health check of {machines} machines, memory of its process");
-    figures.add(name, all, "MiB", None);
-    let each = (all - one) * 1024.0 / f64::from(machines);
+    figures.add(name, all.resident_mebibytes, "MiB", None);
+    let each = (all.resident_mebibytes - one.resident_mebibytes) * 1024.0 / f64::from(machines);
     figures.add(
         format!("a health check of {machines} machines, memory by the machines"),
         each,
         "KiB/machine",
         None,
     );
+    let name = format!("a health check of {machines} machines, one pass of its process");
+    figures.add(name, all.pass_milliseconds, "ms", None);
     Ok(())
 }
 
@@ -115,14 +127,15 @@ impl<'a> World<'a> {
         all.try_collect::<()>().await
     }
 
-    /// The resident memory of a new process that has evaluated this number of machines.
-    async fn resident_mebibytes(&self, machines: u32) -> Result<f64> {
+    /// Measures a new process that has evaluated this number of machines.
+    async fn process(&self, machines: u32) -> Result<Measured> {
+        let port = free_port()?;
         let mut command = Command::new(beside("mcm")?);
         command.args([
             "--controllers=machinehealthcheck".to_owned(),
             "--leader-elect=false".to_owned(),
             "--address=127.0.0.1".to_owned(),
-            format!("--port={}", free_port()?),
+            format!("--port={port}"),
             format!("--namespace={NAMESPACE}"),
         ]);
         for cluster in ["--control-kubeconfig=", "--target-kubeconfig="] {
@@ -136,16 +149,22 @@ impl<'a> World<'a> {
         let evaluated = async {
             loop {
                 let check = serde_json::to_value(self.checks.get(CHECK).await?)?;
-                if check["status"]["currentHealthy"] == machines {
-                    return anyhow::Ok(());
+                if check["status"]["currentHealthy"] == machines
+                    && let Some(pass) = metrics::mean_health_evaluation(port).await
+                {
+                    return anyhow::Ok(pass);
                 }
                 self.clock.sleep(PROBE).await;
             }
         };
         let evaluated = tokio::time::timeout(LIMIT, evaluated).await;
-        evaluated.with_context(|| format!("not all machines are healthy after {LIMIT:?}"))??;
-        let resident = kernel::resident_mebibytes(process.id())?;
+        let pass_milliseconds =
+            evaluated.with_context(|| format!("not all machines are healthy after {LIMIT:?}"))??;
+        let measured = Measured {
+            resident_mebibytes: kernel::resident_mebibytes(process.id())?,
+            pass_milliseconds,
+        };
         process.stop().await?;
-        Ok(resident)
+        Ok(measured)
     }
 }

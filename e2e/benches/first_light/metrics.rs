@@ -52,6 +52,17 @@ pub async fn leads(port: u16) -> bool {
     page.lines().any(|line| line == "mcm_leader 1")
 }
 
+/// The mean time of a pass of health checks, in milliseconds; `None`: there was no pass, or mcm does not respond yet.
+pub async fn mean_health_evaluation(port: u16) -> Option<f64> {
+    let page = page(port).await.ok()?;
+    let value = |name: &str| {
+        let line = page.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| value.trim().parse::<f64>().ok())
+    };
+    let passes = value("mcm_mhc_evaluation_duration_seconds_count ").filter(|passes| *passes > 0.0)?;
+    Some(value("mcm_mhc_evaluation_duration_seconds_sum ")? * 1000.0 / passes)
+}
+
 async fn page(port: u16) -> Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
     stream

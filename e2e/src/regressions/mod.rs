@@ -76,6 +76,7 @@ mod preserve_not_inert;
 mod preserved_counts_as_broken;
 mod provider_id_write_lost;
 mod removal_unobserved;
+mod request_outlives_check;
 mod restart_loses_provider_id;
 mod scale_down_picks_wrong;
 mod scale_up_feeds_old_set;
@@ -210,6 +211,7 @@ pub fn regressions() -> Vec<Entry> {
     entries.push(foreign_node_claimed::entry());
     entries.push(negative_unavailable::entry());
     entries.push(change_in_response_unseen::entry());
+    entries.push(request_outlives_check::entry());
     entries.extend(unreported_defects::entries());
     entries
 }

@@ -2,8 +2,8 @@
 
 use mcm_api::{Phase, keys};
 use scenario::builder::{
-    all, annotate, any, boot_delay, delete_machine, health_timeout, kubelet, machine_gone, mcm, not, patch_spec, phase,
-    refused_to, seconds, slack, wait,
+    all, annotate, any, boot_delay, delete, delete_machine, health_timeout, kubelet, machine_gone, mcm, not,
+    patch_spec, phase, refused_to, seconds, slack, wait,
 };
 use scenario::step::{KubeletAction, ProcessAction};
 use scenario::{HealthChecks, Scenario, StageKind};
@@ -15,7 +15,7 @@ use super::joining;
 use crate::regressions::POOL;
 use crate::regressions::external_remediation::full_disk;
 use crate::regressions::health_check_steps::{
-    acting, check, checked, checked_pool, failed, healthy, machine_reason, recovered, requested,
+    CHECK, acting, check, checked, checked_pool, failed, healthy, machine_reason, recovered, requested,
 };
 use crate::regressions::worlds::{Pool, class, merge, pool, rolling, settled, status, to_class};
 
@@ -30,6 +30,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         paused_rollout(),
         while_mcm_is_down(),
         withdrawn(),
+        check_deleted(),
     ]
 }
 
@@ -237,6 +238,29 @@ fn while_mcm_is_down() -> Scenario {
             slack(),
             all(["md-a-1", "md-a-2", "md-a-3"].map(|machine| phase(machine, Phase::Running))),
         )
+}
+
+/// A deleted check could not report that the machine recovers, which would be replaced at its expiry.
+fn check_deleted() -> Scenario {
+    let story = Scenario::new(
+        "health_check_deleted",
+        "A check is deleted while a machine that it marked is preserved: the request ends, and the machine is kept.",
+    );
+    let kept = Pool {
+        kept_for: Some("24h0m0s"),
+        ..pool(2)
+    };
+    checked_pool(story, &kept, json!({}))
+        .step(annotate("Machine", "md-a-1", keys::PRESERVE_ANNOTATION, "when-failed"))
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(acting() + slack(), phase("md-a-1", Phase::FailedPreserved))
+        .eventually(
+            2 * slack(),
+            machine_reason("md-a-1", keys::OWNER_REMEDIATED, "False", "RemediationDeferred"),
+        )
+        .step(delete("MachineHealthCheck", CHECK))
+        .eventually(slack(), not(any([failed("md-a-1"), requested("md-a-1")])))
+        .always(slack(), phase("md-a-1", Phase::FailedPreserved))
 }
 
 /// A machine recovers while it waits for its turn: its request is withdrawn.

@@ -26,25 +26,36 @@ pub fn is_remediation_requested(machine: &Value) -> bool {
         .all(|type_| condition_status(machine, type_) == "False")
 }
 
+/// The annotations that pause a check, or exclude a Machine from checks.
+const PAUSED: [&str; 2] = [keys::PAUSED_ANNOTATION, keys::CAPI_PAUSED_ANNOTATION];
+
 /// Whether annotations exclude the Machine from health checks.
 pub fn is_excluded(machine: &Value) -> bool {
-    [
+    let skipped = [
         keys::SKIP_REMEDIATION_ANNOTATION,
-        keys::PAUSED_ANNOTATION,
         keys::CAPI_SKIP_REMEDIATION_ANNOTATION,
-        keys::CAPI_PAUSED_ANNOTATION,
-    ]
-    .iter()
-    .any(|key| annotation(machine, key).is_some_and(|value| value != "false"))
+    ];
+    has_one_of(machine, skipped) || has_one_of(machine, PAUSED)
+}
+
+/// Whether a user requests the remediation of the Machine by an annotation.
+pub fn is_requested_by_user(machine: &Value) -> bool {
+    let requested = [
+        keys::REMEDIATE_MACHINE_ANNOTATION,
+        keys::CAPI_REMEDIATE_MACHINE_ANNOTATION,
+    ];
+    has_one_of(machine, requested)
 }
 
 /// Whether the check is paused or being deleted.
 pub fn is_inactive(check: &Value) -> bool {
-    let paused = [keys::PAUSED_ANNOTATION, keys::CAPI_PAUSED_ANNOTATION];
-    let paused = paused
-        .iter()
-        .any(|key| annotation(check, key).is_some_and(|value| value != "false"));
-    paused || is_deleting(check)
+    has_one_of(check, PAUSED) || is_deleting(check)
+}
+
+/// Whether one of the annotations has another value than `false`.
+fn has_one_of(object: &Value, keys: [&str; 2]) -> bool {
+    let mut values = keys.iter().filter_map(|key| annotation(object, key));
+    values.any(|value| value != "false")
 }
 
 /// Whether the check selects the Machine. A check without labels and expressions selects nothing.
@@ -110,6 +121,14 @@ pub fn checks_of<'a>(world: &'a WorldState, machine: &'a Value) -> impl Iterator
     world
         .of_kind("MachineHealthCheck")
         .filter(move |check| !is_inactive(check) && selects(check, machine))
+}
+
+/// Whether no check evaluates the Machine: none selects it, or several active ones do.
+pub fn is_unchecked(world: &WorldState, machine: &Value) -> bool {
+    let mut selecting = world
+        .of_kind("MachineHealthCheck")
+        .filter(|check| !is_deleting(check) && selects(check, machine));
+    selecting.next().is_none() || checks_of(world, machine).nth(1).is_some()
 }
 
 /// A setting of a check in either spelling.

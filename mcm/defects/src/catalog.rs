@@ -363,6 +363,8 @@ defects! {
     UnavailableBelowZero = "A26",
     /// A change of another writer that the response to a write contains triggers nothing.
     ChangeInResponseTriggersNothing = "A27",
+    /// A request to the owner of a machine stays when its health check is deleted.
+    RequestOutlivesCheck = "A28",
 }
 
 impl Defect {

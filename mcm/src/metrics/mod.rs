@@ -47,6 +47,7 @@ struct Inner {
     damaged: Arc<OnceLock<DamageCount>>,
     stale: Counter,
     late_renewals: Histogram,
+    health_evaluations: Histogram,
     readiness: Readiness,
     requests: Family<RequestLabels, Counter>,
     driver_seconds: Family<OperationLabels, Histogram, fn() -> Histogram>,
@@ -73,6 +74,11 @@ struct Durations {
 }
 
 type VmGauge = Family<VmLabels, Gauge<f64, AtomicU64>>;
+
+/// A histogram for computations, which take between less than a millisecond and some seconds.
+fn short_seconds() -> Histogram {
+    Histogram::new([0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5])
+}
 
 /// A histogram for cloud calls, which take between some milliseconds and two minutes.
 fn seconds() -> Histogram {
@@ -181,6 +187,7 @@ impl Inner {
             damaged: Arc::default(),
             stale: Counter::default(),
             late_renewals: seconds(),
+            health_evaluations: short_seconds(),
             readiness: Readiness::default(),
             requests: Family::default(),
             driver_seconds: Family::new_with_constructor(seconds),
@@ -214,6 +221,11 @@ impl Inner {
             "leader_election_renewal_lateness_seconds",
             "How long after it was due each renewal of the Lease began: time during which the process did not run",
             self.late_renewals.clone(),
+        );
+        registry.register(
+            "mhc_evaluation_duration_seconds",
+            "How long a MachineHealthCheck took to find its machines in the caches and to evaluate them",
+            self.health_evaluations.clone(),
         );
         registry.register(
             "orphan_vms",
@@ -373,6 +385,11 @@ impl Metrics {
     /// A renewal of the Lease began `late`.
     pub(crate) fn observe_renewal(&self, late: Duration) {
         self.0.late_renewals.observe(late.as_secs_f64());
+    }
+
+    /// A health check took this long to find and evaluate its machines, without reads from API servers.
+    pub(crate) fn observe_health_evaluation(&self, took: Duration) {
+        self.0.health_evaluations.observe(took.as_secs_f64());
     }
 
     /// Counts machines that a set deleted because their nodes were unhealthy for too long.

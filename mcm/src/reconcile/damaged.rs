@@ -47,7 +47,7 @@ impl Controllers {
                 damaged => damaged,
             },
             Work::HealthCheck(key) => self.report(work, &state.health_checks, key).await,
-            Work::Overshoot => None,
+            Work::Overshoot | Work::UncheckedMachines => None,
         }
     }
 

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use mcm_api::health_check::MachineHealthCheckStatus;
 use mcm_api::{Machine, MachineHealthCheck, MachineStatus, keys};
 use mcm_core::health_check::{
-    Action, EventObject, NodeState, Plan, Policy, Remediated, Remediation, RequestKind, RequestView, Settings, View,
-    decide, is_node_observed, needs_requests, normalize,
+    Action, EventObject, NodeState, Plan, Policy, Remediated, Remediation, RequestKind, RequestView, Settings, Target,
+    View, decide, is_node_observed, needs_requests, normalize,
 };
 use mcm_core::merge::merge_patch;
 use serde_json::json;
@@ -26,7 +28,7 @@ use crate::view::{Trigger, Work};
 
 /// The maximum number of decisions in one pass; one that needs more is requeued.
 const DECISIONS: usize = 4;
-/// The maximum number of machines that are written at the same time.
+/// The maximum number of machines that are written, or whose Nodes are read, at the same time.
 const AT_ONCE: usize = 32;
 
 /// How a plan ended.
@@ -64,19 +66,25 @@ impl Controllers {
                 self.executor.metrics.health_checks().forget(key);
                 return outcome;
             };
+            let clock = &self.executor.clock;
+            let started = clock.now();
             let policy = normalize(&check.spec, &key.namespace);
             let mut view = state.health_check_view(&check);
+            let found = between(started, clock.now());
             self.confirm_missing_nodes(&mut view).await;
             view.failed_requests.clone_from(&failed_requests);
             if let Ok(policy) = &policy {
                 self.read_requests(&mut view, policy).await;
             }
+            let now = clock.now();
             let plan = decide(
                 &view,
                 policy.as_ref().map_err(Vec::as_slice),
                 &self.health_check_settings,
-                self.executor.clock.now(),
+                now,
             );
+            let evaluated = between(now, clock.now());
+            self.executor.metrics.observe_health_evaluation(found + evaluated);
             tracing::debug!(check = %key, machines = view.targets.len(), actions = plan.actions.len(), "evaluated");
             self.executor.metrics.health_checks().set(key, &plan.outcome);
             outcome.wake = plan.wake;
@@ -114,22 +122,24 @@ impl Controllers {
     async fn confirm_missing_nodes(&self, view: &mut View) {
         let Some(client) = &self.executor.target else { return };
         let nodes: Api<Node> = Api::all(client.clone());
-        for target in &mut view.targets {
-            let is_missing = target.node == NodeState::Absent && is_node_observed(&target.machine);
+        let is_missing = |target: &Target| {
             let is_ending = target.machine.metadata.deletion_timestamp.is_some();
-            let Some(name) = target
-                .machine
-                .labels()
-                .get(keys::NODE_LABEL)
-                .filter(|_| is_missing && !is_ending)
-            else {
-                continue;
-            };
-            target.node = match nodes.get_opt(name).await {
-                Ok(Some(node)) => NodeState::Present(Arc::new(node)),
-                Ok(None) => NodeState::Absent,
-                Err(error) => NodeState::Unreadable(brief(&error)),
-            };
+            target.node == NodeState::Absent && is_node_observed(&target.machine) && !is_ending
+        };
+        let missing = view.targets.iter_mut().filter(|target| is_missing(target));
+        let mut missing: Vec<(String, &mut Target)> = missing
+            .filter_map(|target| Some((target.machine.labels().get(keys::NODE_LABEL)?.clone(), target)))
+            .collect();
+        for batch in missing.chunks_mut(AT_ONCE) {
+            let names: Vec<String> = batch.iter().map(|(name, _)| name.clone()).collect();
+            let read = join_all(names.iter().map(|name| nodes.get_opt(name))).await;
+            for ((_, target), node) in batch.iter_mut().zip(read) {
+                target.node = match node {
+                    Ok(Some(node)) => NodeState::Present(Arc::new(node)),
+                    Ok(None) => NodeState::Absent,
+                    Err(error) => NodeState::Unreadable(brief(&error)),
+                };
+            }
         }
     }
 
@@ -396,6 +406,10 @@ impl Controllers {
                 .count(&Key::of(&view.check), remediated);
         }
     }
+}
+
+fn between(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
 
 /// The first result that is not [`Performed::Done`].

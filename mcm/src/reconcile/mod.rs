@@ -14,6 +14,7 @@ mod overshoot;
 mod pace;
 mod queue;
 mod set;
+mod unchecked_machines;
 mod worker_slots;
 
 use std::pin::pin;
@@ -204,6 +205,7 @@ impl Controllers {
             Work::Set(key) => Box::pin(self.set(key)).await,
             Work::Deployment(key) => Box::pin(self.deployment(key)).await,
             Work::HealthCheck(key) => self.health_check(key).await,
+            Work::UncheckedMachines => Box::pin(self.unchecked_machines()).await,
             Work::Overshoot => Box::pin(self.overshoot(hurry)).await,
         }
     }

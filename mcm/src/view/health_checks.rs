@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use mcm_api::{Machine, MachineHealthCheck, keys};
-use mcm_core::health_check::{NodeState, Target, View, is_paused};
+use mcm_core::health_check::{NodeState, Selection, Target, View, is_paused, may_be_withdrawn, withdrawn};
 use mcm_core::selector::Matcher;
 
 use super::cluster_state::ClusterState;
@@ -69,7 +69,7 @@ impl ClusterState {
         overlaps
     }
 
-    /// The check itself, and those that may share machines with it.
+    /// The check itself, those that may share machines with it, and the machines that it leaves.
     pub(super) fn health_check_changed(&self, change: &Change<MachineHealthCheck>) -> Vec<Trigger> {
         let essence = |check: &MachineHealthCheck| {
             (
@@ -88,7 +88,33 @@ impl ClusterState {
         keys.extend(own);
         keys.sort();
         keys.dedup();
-        keys.into_iter().map(|key| quiet(Work::HealthCheck(key))).collect()
+        let checks = keys.into_iter().map(Work::HealthCheck);
+        checks.chain([Work::UncheckedMachines]).map(quiet).collect()
+    }
+
+    /// The machines that a check failed and that no check evaluates any more, with the conditions that remain.
+    pub(crate) fn unchecked_machines(&self) -> Vec<(Arc<Machine>, Vec<NodeCondition>)> {
+        let failed = self
+            .machines
+            .all()
+            .into_iter()
+            .filter(|machine| may_be_withdrawn(machine));
+        let mut failed = failed.peekable();
+        if failed.peek().is_none() {
+            return Vec::new();
+        }
+        let selections = self.selections();
+        failed
+            .filter_map(|machine| {
+                let conditions = withdrawn(&machine, &selections)?;
+                Some((machine, conditions))
+            })
+            .collect()
+    }
+
+    fn selections(&self) -> Vec<Selection> {
+        let checks = self.health_checks.all();
+        checks.iter().filter_map(|check| Selection::of(check)).collect()
     }
 
     /// All checks.
@@ -102,7 +128,12 @@ impl ClusterState {
         if !self.enabled.health_checks || !is_relevant(change, machine_essence) {
             return Vec::new();
         }
-        self.checks_selecting([&change.old, &change.new].into_iter().flatten())
+        let mut triggers = self.checks_selecting([&change.old, &change.new].into_iter().flatten());
+        let is_unchecked = |machine: &Arc<Machine>| withdrawn(machine, &self.selections()).is_some();
+        if change.new.as_ref().is_some_and(is_unchecked) {
+            triggers.push(quiet(Work::UncheckedMachines));
+        }
+        triggers
     }
 
     /// The checks of a Node's machine. A Node that several machines name, or none, triggers nothing.

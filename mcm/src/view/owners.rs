@@ -137,7 +137,7 @@ impl ClusterState {
 
     /// Work that starts once the caches are filled and then continues periodically.
     pub(crate) fn first_triggers(&self) -> Vec<Trigger> {
-        let first = [quiet(Work::Overshoot)].into_iter();
+        let first = [Work::Overshoot, Work::UncheckedMachines].map(quiet).into_iter();
         first.filter(|trigger| self.enabled.runs(&trigger.work)).collect()
     }
 

@@ -11,6 +11,8 @@ pub(crate) enum Work {
     Set(Key),
     Deployment(Key),
     HealthCheck(Key),
+    /// The machines that a health check failed and that no check evaluates any more.
+    UncheckedMachines,
     Overshoot,
 }
 
@@ -46,7 +48,7 @@ impl EnabledControllers {
             Work::Machine(_) | Work::Class(_) | Work::Secret(_) => self.machines,
             Work::Set(_) | Work::Overshoot => self.sets,
             Work::Deployment(_) => self.deployments,
-            Work::HealthCheck(_) => self.health_checks,
+            Work::HealthCheck(_) | Work::UncheckedMachines => self.health_checks,
         }
     }
 }

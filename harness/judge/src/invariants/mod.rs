@@ -252,8 +252,8 @@ pub static ALL: [Invariant; 25] = [
     },
     Invariant {
         name: "I25",
-        statement: "each unhealthy Machine is marked and requested within one pass after it may",
-        coverage: Coverage::Partial("conditions of Nodes; without a limit of simultaneous remediations"),
+        statement: "each unhealthy Machine is marked and requested within one pass after it may, and a request ends with its check",
+        coverage: Coverage::Partial("without a limit of simultaneous remediations"),
         check: || Box::new(prompt_remediation::PromptRemediation::default()),
     },
 ];

@@ -1,6 +1,6 @@
 //! I12: protection against a meltdown. At most one Machine of a MachineDeployment is being replaced because of the
-//! health timeout: at the commit from Unknown to Failed every sibling is Running, Unknown or preserved. If a health check
-//! requests the replacement, the deployment may permit several. A machine whose preservation ends was Failed before.
+//! health timeout: at the commit from Unknown to Failed every sibling is Running, Unknown, preserved, or its in-place update
+//! failed, so that it waits for its turn itself. If a health check requests the replacement, the deployment may permit several. A machine whose preservation ends was Failed before.
 //!
 //! Siblings have the same label `name`, whether or not a MachineDeployment of that name exists.
 
@@ -83,6 +83,8 @@ fn is_settled(machine: &Value) -> bool {
     let kept = machine
         .pointer("/status/preservation/stage")
         .is_some_and(|stage| stage == "Draining" || stage == "Preserved");
-    matches!(phase(machine), "Running" | "Unknown" | "Running:Preserved")
-        || ((preserved || kept) && phase(machine) != "Terminating")
+    matches!(
+        phase(machine),
+        "Running" | "Unknown" | "InPlaceUpdateFailed" | "Running:Preserved"
+    ) || ((preserved || kept) && phase(machine) != "Terminating")
 }

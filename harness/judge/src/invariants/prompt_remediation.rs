@@ -1,6 +1,7 @@
 //! I25: each unhealthy Machine gets its request within one pass after it may. A state of the Node or the Machine that has lasted
 //! longer than the timeout of an active check, a deleted Node and the annotation of a user mark the Machine, and a marked
-//! Machine is requested while remediation is allowed. After an outage the timeouts begin again, after the grace.
+//! Machine is requested while remediation is allowed. After an outage the timeouts begin again, after the grace. A request to
+//! the owner ends when no check evaluates the Machine any more.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,14 +13,19 @@ use serde_json::Value;
 use super::Check;
 use super::check_context::CheckContext;
 use super::judging_rules::JudgingRules;
-use crate::object::{after, annotation, is_deleting, label, name, phase, text, time};
-use crate::remediation::{checks_of, condition, condition_status, is_excluded, requests, setting};
+use crate::object::{after, is_deleting, label, name, phase, text, time};
+use crate::remediation::{
+    checks_of, condition, condition_status, is_excluded, is_remediation_requested, is_requested_by_user, is_unchecked,
+    requests, setting,
+};
 use crate::world::WorldState;
 
 #[derive(Debug, Default)]
 pub(super) struct PromptRemediation {
     /// By Machine: since when it waits, and for what.
     waiting: BTreeMap<String, (Timestamp, &'static str)>,
+    /// Whether a check has existed.
+    has_checks: bool,
     /// Whether mcm is cut off.
     is_cut_off: bool,
     /// The end of the last outage, as the world or a check shows it.
@@ -29,12 +35,13 @@ pub(super) struct PromptRemediation {
 /// What a Machine waits for.
 const MARK: &str = "is not marked";
 const REQUEST: &str = "has no request";
+const WITHDRAWAL: &str = "is requested without a check";
 
 impl Check for PromptRemediation {
     fn observe(&mut self, context: &CheckContext) -> Option<String> {
         self.follow_outages(context);
-        if context.world.of_kind("MachineHealthCheck").next().is_none() {
-            self.waiting.clear();
+        self.has_checks |= context.world.of_kind("MachineHealthCheck").next().is_some();
+        if !self.has_checks {
             return None;
         }
         let kinds = ["MachineHealthCheck", "Machine", "Node"];
@@ -100,7 +107,7 @@ impl PromptRemediation {
     }
 }
 
-/// Since when a mark or a request is due, as far as the objects tell.
+/// Since when at the earliest a mark, a request or its end is due, as far as the objects tell.
 fn due_since(
     world: &WorldState,
     machine: &Value,
@@ -108,6 +115,10 @@ fn due_since(
     earliest: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<(Timestamp, &'static str)> {
+    let is_replaced = is_deleting(machine) || matches!(phase(machine), "Failed" | "Terminating");
+    if is_remediation_requested(machine) && !is_replaced && is_unchecked(world, machine) {
+        return Some((Timestamp::MIN, WITHDRAWAL));
+    }
     let mut checks = checks_of(world, machine);
     let check = checks.next().filter(|_| checks.next().is_none())?;
     let evaluated = condition(check, "Evaluated").is_some_and(|one| one["status"] == "True");
@@ -226,14 +237,4 @@ fn has_joined(machine: &Value) -> bool {
 fn is_updated_in_place(node: &Value) -> bool {
     let update = condition(node, keys::IN_PLACE_UPDATE_CONDITION);
     update.is_some_and(|update| ["ReadyForUpdate", "UpdateFailed"].contains(&text(update, "/reason")))
-}
-
-/// Whether a user requests the remediation by an annotation.
-fn is_requested_by_user(machine: &Value) -> bool {
-    let keys = [
-        keys::REMEDIATE_MACHINE_ANNOTATION,
-        keys::CAPI_REMEDIATE_MACHINE_ANNOTATION,
-    ];
-    let set = |key: &&str| annotation(machine, key).is_some_and(|value| value != "false");
-    keys.iter().any(set)
 }

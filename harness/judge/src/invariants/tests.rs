@@ -483,6 +483,7 @@ fn no_object_is_written_in_the_quiet_period(#[case] change: Value, #[case] viola
 #[rstest]
 #[case::a_healthy_sibling("Running", None)]
 #[case::an_unknown_sibling("Unknown", None)]
+#[case::a_sibling_whose_update_failed("InPlaceUpdateFailed", None)]
 #[case::a_sibling_that_is_being_replaced("Pending", Some("I12"))]
 fn one_machine_is_replaced_at_a_time(#[case] sibling: &str, #[case] violated: Option<&str>) {
     let own = |name: &str, phase: &str| {

@@ -24,6 +24,14 @@ pub(super) const UNHEALTHY_NODE: &str = "UnhealthyNode";
 pub(super) const UNHEALTHY_MACHINE: &str = "UnhealthyMachine";
 /// `HasRemediateAnnotation`.
 pub(super) const HAS_REMEDIATE_ANNOTATION: &str = "HasRemediateAnnotation";
+/// The reasons of failed checks.
+pub(super) const REASONS: [&str; 5] = [
+    NODE_DELETED,
+    NODE_STARTUP_TIMEOUT,
+    UNHEALTHY_NODE,
+    UNHEALTHY_MACHINE,
+    HAS_REMEDIATE_ANNOTATION,
+];
 /// The start of the message of a failed check, as in Cluster API.
 const HEADING: &str = "Health check failed:";
 

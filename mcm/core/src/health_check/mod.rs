@@ -21,6 +21,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod view;
+mod withdraw;
 
 pub use annotations::{is_paused, is_skipped, must_remediate};
 pub use breaker::{Allowance, allowance};
@@ -32,3 +33,4 @@ pub use policy::{Amount, Escalation, Limit, MachineRule, NodeRule, Policy, Remed
 pub use problem::PolicyError;
 pub use spelling::normalize;
 pub use view::{Connection, NodeState, Request, RequestKind, RequestView, Settings, Target, TemplateView, View};
+pub use withdraw::{Selection, WITHDRAWN, may_be_withdrawn, withdrawn};

@@ -243,8 +243,11 @@ fn a_request_during_an_outage_is_not_within_a_grace() {
 
 /// A check that finds a machine unhealthy whose node has been Unknown for five minutes.
 fn patient(spec: Value) -> Value {
-    let rules = json!({ "unhealthyConditions": [{ "type": "Ready", "status": "Unknown", "timeout": "5m" }] });
-    check(with(rules, spec))
+    check(with(patient_rules(), spec))
+}
+
+fn patient_rules() -> Value {
+    json!({ "unhealthyConditions": [{ "type": "Ready", "status": "Unknown", "timeout": "5m" }] })
 }
 
 /// The first machine's node, with that status of Ready since the epoch.
@@ -403,11 +406,50 @@ fn no_mark_is_due_while_a_disturbance_is_active() {
 
 #[test]
 fn a_machine_of_two_checks_needs_no_mark() {
-    let rules = json!({ "unhealthyConditions": [{ "type": "Ready", "status": "Unknown", "timeout": "5m" }] });
     unhealthy(patient(json!({})), target(1, &[]))
-        .apply("MachineHealthCheck", named_check("others", rules))
+        .apply("MachineHealthCheck", named_check("others", patient_rules()))
         .after(minutes(20))
         .violates(None);
+}
+
+/// A check that selects another pool.
+fn of_another_pool() -> Value {
+    with(
+        named_check("workers", patient_rules()),
+        json!({ "spec": { "selector": { "matchLabels": { "name": "other" } } } }),
+    )
+}
+
+#[rstest]
+#[case::the_check_selects_it(patient(json!({})), requested(1), None)]
+#[case::the_check_is_paused(
+    with(patient(json!({})), annotations(json!({ mcm_api::keys::PAUSED_ANNOTATION: "" }))),
+    requested(1),
+    None
+)]
+#[case::no_check_selects_it(of_another_pool(), requested(1), Some("I25"))]
+#[case::it_is_marked_only(of_another_pool(), target(1, &[marked()]), None)]
+#[case::it_failed(
+    of_another_pool(),
+    with(requested(1), json!({ "status": { "currentStatus": { "phase": "Failed" } } })),
+    None
+)]
+fn a_request_needs_a_check(#[case] check: Value, #[case] machine: Value, #[case] violated: Option<&str>) {
+    Story::new()
+        .apply("MachineHealthCheck", check)
+        .apply("Machine", machine)
+        .after(minutes(8))
+        .violates(violated);
+}
+
+#[test]
+fn the_request_of_two_checks_ends() {
+    Story::new()
+        .apply("MachineHealthCheck", patient(json!({})))
+        .apply("MachineHealthCheck", named_check("others", patient_rules()))
+        .apply("Machine", requested(1))
+        .after(minutes(8))
+        .violates(Some("I25"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod decisions;
 mod health;
 mod requests;
 mod spellings;
+mod withdraw;
 
 use std::sync::Arc;
 
