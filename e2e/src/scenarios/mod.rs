@@ -37,6 +37,7 @@ mod in_place;
 mod initialize;
 mod initialize_not_found;
 mod joins_never;
+mod kubelet_faults;
 mod kubelet_pause;
 mod lifecycle;
 mod namespace_goes;
@@ -80,6 +81,7 @@ pub fn scenarios() -> Vec<Scenario> {
         lifecycle::scenario(),
         vm_dies::scenario(),
         create_errors::scenario(),
+        kubelet_faults::scenario(),
         kubelet_pause::scenario(),
         crash::scenario(),
         initialize::scenario(),

@@ -11,19 +11,17 @@ use mcm_api::{Code, Machine, MachineClass};
 use mcm_driver::client::GrpcDriver;
 use mcm_driver::{Driver as _, DriverError, MachineRequest};
 use scenario::cloud::{Call, CloudEvent, Kubelet, Vm, VmState};
-use scenario::step::{CloudCall, FailZone, Fault, KubeletAction, SlowCreation, VmAction, VmStep, ZoneFailure, resolve};
+use scenario::step::{CloudCall, FailZone, Fault, SlowCreation, VmAction, VmStep, ZoneFailure, resolve};
 use scenario::{Timeouts, fixtures};
 use tonic::body::Body;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
-type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, tonic::Status>;
+pub(crate) type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, tonic::Status>;
 
 /// Class of VMs that exist without a Machine.
 const MANUAL_CLASS: &str = "by-hand";
-/// The condition of a node whose disk is full.
-const DISK_PRESSURE: &str = "DiskPressure";
 /// How long one call may take.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 
@@ -83,6 +81,11 @@ pub enum CloudError {
 pub struct CloudClient(Client<Transport>, GrpcDriver<Transport>);
 
 impl CloudClient {
+    /// The client of the control API.
+    pub(crate) fn control(&self) -> Client<Transport> {
+        self.0.clone()
+    }
+
     /// A client over any gRPC service: a channel, or the server in the same process.
     pub fn new<S>(service: S) -> Self
     where
@@ -351,61 +354,6 @@ impl CloudClient {
             }
         }
     }
-
-    /// Performs an action on a VM's kubelet.
-    ///
-    /// # Errors
-    /// When there is no such VM.
-    pub async fn kubelet_action(&self, id: &str, action: KubeletAction) -> Result<(), CloudError> {
-        let mut client = self.0.clone();
-        match action {
-            KubeletAction::Stop => limited("stop_kubelet", client.stop_kubelet(by_id(id))).await.map(drop),
-            KubeletAction::Start => limited("start_kubelet", client.start_kubelet(by_id(id)))
-                .await
-                .map(drop),
-            KubeletAction::Partition => {
-                let partitioned = proto::kubelet_fault::Fault::Partitioned(proto::Nothing {});
-                let request = proto::BreakKubeletRequest {
-                    vm: Some(by_id(id)),
-                    fault: Some(proto::KubeletFault {
-                        fault: Some(partitioned),
-                    }),
-                    lasts_nanos: None,
-                };
-                limited("break_kubelet", client.break_kubelet(request)).await.map(drop)
-            }
-            KubeletAction::Reconnect => {
-                let request = proto::MendKubeletRequest {
-                    vm: Some(by_id(id)),
-                    kinds: vec![proto::KubeletFaultKind::Outage.into()],
-                };
-                limited("mend_kubelet", client.mend_kubelet(request)).await.map(drop)
-            }
-            KubeletAction::FillDisk => {
-                let condition = proto::NodeCondition {
-                    r#type: DISK_PRESSURE.to_owned(),
-                    status: "True".to_owned(),
-                    ..proto::NodeCondition::default()
-                };
-                let request = proto::SetNodeConditionRequest {
-                    vm: Some(by_id(id)),
-                    condition: Some(condition),
-                };
-                limited("set_node_condition", client.set_node_condition(request))
-                    .await
-                    .map(drop)
-            }
-            KubeletAction::FreeDisk => {
-                let request = proto::ClearNodeConditionRequest {
-                    vm: Some(by_id(id)),
-                    r#type: DISK_PRESSURE.to_owned(),
-                };
-                limited("clear_node_condition", client.clear_node_condition(request))
-                    .await
-                    .map(drop)
-            }
-        }
-    }
 }
 
 /// Turns records into events. It caches each VM, so that it calls `get_vm` once per VM.
@@ -471,7 +419,7 @@ where
     BoxCloneSyncService::new(service.map_err(|error| tonic::Status::from_error(error.into())))
 }
 
-fn by_id(id: &str) -> proto::VmReference {
+pub(crate) fn by_id(id: &str) -> proto::VmReference {
     proto::VmReference {
         by: Some(proto::vm_reference::By::Id(id.to_owned())),
     }
@@ -495,7 +443,7 @@ fn name(machine: &str) -> &str {
 }
 
 /// The response of `call` within [`CALL_LIMIT`]; `name` is the method in errors.
-async fn limited<T>(
+pub(crate) async fn limited<T>(
     name: &'static str,
     call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
 ) -> Result<T, CloudError> {

@@ -19,6 +19,7 @@ mod gated;
 mod health_check_process;
 pub mod kind;
 pub mod kind_api;
+mod kubelet_calls;
 pub mod leftovers;
 pub mod logs;
 mod naming;

@@ -25,6 +25,9 @@ pub(super) enum FaultKind {
         undo: Option<&'static str>,
         command: &'static str,
     },
+    /// An action on a kubelet whose rule has the form of its begin, `do`, and of its end, `undo`; `command` is its name and flags
+    /// for `drydock nodes break`.
+    KubeletFault(&'static str),
     /// A failure of a zone.
     Zone,
     /// The restart of a process.
@@ -60,14 +63,14 @@ pub struct Fault {
 
 fn fault(name: &'static str, group: &'static str, title: &'static str, kind: FaultKind) -> Fault {
     let needs = match kind {
-        FaultKind::Vm { .. } | FaultKind::Kubelet { .. } => Needs::Machines,
+        FaultKind::Vm { .. } | FaultKind::Kubelet { .. } | FaultKind::KubeletFault(_) => Needs::Machines,
         FaultKind::Zone => Needs::Zones,
         FaultKind::Restart(_) | FaultKind::Pause(_) | FaultKind::Api | FaultKind::Cloud => Needs::Nothing,
     };
     let lasts = match kind {
         FaultKind::Vm { undo } | FaultKind::Kubelet { undo, .. } => undo.is_some(),
         FaultKind::Restart(_) => false,
-        FaultKind::Pause(_) | FaultKind::Zone | FaultKind::Api | FaultKind::Cloud => true,
+        FaultKind::KubeletFault(_) | FaultKind::Pause(_) | FaultKind::Zone | FaultKind::Api | FaultKind::Cloud => true,
     };
     Fault {
         name,
@@ -90,6 +93,8 @@ fn rule(name: &'static str, group: &'static str, title: &'static str, kind: Faul
 /// All faults, in the order in which they are listed.
 pub fn all() -> Vec<Fault> {
     let mut faults = machines();
+    faults.extend(kubelets());
+    faults.extend(zones());
     faults.extend(processes());
     faults.extend(api());
     faults.extend(cloud());
@@ -98,10 +103,7 @@ pub fn all() -> Vec<Fault> {
 
 fn machines() -> Vec<Fault> {
     const VM: &str = "VMs";
-    const KUBELET: &str = "Kubelets";
-    const ZONE: &str = "Zones";
     let vm = |name, title, undo| fault(name, VM, title, FaultKind::Vm { undo });
-    let kubelet = |name, title, undo, command| fault(name, KUBELET, title, FaultKind::Kubelet { undo, command });
     vec![
         vm("vm.kill", "Kill", Some("start")),
         vm("vm.stop", "Stop", Some("start")),
@@ -112,6 +114,17 @@ fn machines() -> Vec<Fault> {
         vm("vm.delete", "Delete in the cloud", None),
         vm("vm.preempt", "Preempt after a notice of two minutes", None),
         vm("vm.panic", "Kernel panic", Some("reboot")),
+    ]
+}
+
+fn kubelets() -> Vec<Fault> {
+    const GROUP: &str = "Kubelets";
+    let kubelet = |name, title, undo, command| fault(name, GROUP, title, FaultKind::Kubelet { undo, command });
+    let broken = |name, title, command, begin: Value, kind: &str| {
+        let rule_of = json!({ "do": begin, "undo": { "end": kind } });
+        rule(name, GROUP, title, FaultKind::KubeletFault(command), rule_of)
+    };
+    vec![
         kubelet("kubelet.stop", "Stop", Some("start"), "stopped"),
         kubelet("kubelet.start", "Start", None, ""),
         kubelet(
@@ -123,6 +136,68 @@ fn machines() -> Vec<Fault> {
         kubelet("kubelet.reconnect", "Connect again", None, ""),
         kubelet("kubelet.fillDisk", "Fill the disk", Some("freeDisk"), "DiskPressure"),
         kubelet("kubelet.freeDisk", "Free the disk", None, ""),
+        broken(
+            "kubelet.freeze",
+            "Freeze, as if no time passed",
+            "frozen",
+            json!("freeze"),
+            "outage",
+        ),
+        broken(
+            "kubelet.flap",
+            "Cut off in turn, for 10 s of 20 s",
+            "flapping --period 20s",
+            json!({ "flap": { "every": "20s" } }),
+            "outage",
+        ),
+        broken(
+            "kubelet.slow",
+            "Calls take 2 s longer",
+            "slow --delay 2s",
+            json!({ "slow": "2s" }),
+            "slow",
+        ),
+        broken(
+            "kubelet.slowRecovery",
+            "Not ready for a minute after each outage",
+            "slowRecovery --delay 1m",
+            json!({ "slowRecovery": "1m" }),
+            "slowRecovery",
+        ),
+        broken(
+            "kubelet.clockAhead",
+            "Clock 5 min ahead",
+            "clockSkew --by 5m",
+            json!({ "clockAhead": "5m" }),
+            "clock",
+        ),
+        broken(
+            "kubelet.clockBehind",
+            "Clock 5 min behind",
+            "clockSkew --by -5m",
+            json!({ "clockBehind": "5m" }),
+            "clock",
+        ),
+        broken(
+            "kubelet.zombie",
+            "Registers again when its Node is deleted",
+            "zombie",
+            json!("zombie"),
+            "zombie",
+        ),
+        broken(
+            "kubelet.takeOver",
+            "Deletes a foreign Node of its name",
+            "takeOver",
+            json!("takeOver"),
+            "takeOver",
+        ),
+    ]
+}
+
+fn zones() -> Vec<Fault> {
+    const ZONE: &str = "Zones";
+    vec![
         fault("zone.api", ZONE, "Calls fail", FaultKind::Zone),
         fault("zone.compute", ZONE, "VMs stop", FaultKind::Zone),
         fault("zone.both", ZONE, "Calls fail and VMs stop", FaultKind::Zone),

@@ -227,18 +227,19 @@ fn on_machines(
         .iter()
         .filter(|member| chosen.contains(member.machine.as_str()))
         .collect();
-    let (kind, undo) = match fault.kind {
-        FaultKind::Kubelet { undo, .. } => ("kubelet", undo),
-        FaultKind::Vm { undo } => ("vm", undo),
-        _ => ("vm", None),
+    let (kind, begin, undo): (_, Value, Option<Value>) = match fault.kind {
+        FaultKind::KubeletFault(_) => ("kubelet", fault.rule["do"].clone(), Some(fault.rule["undo"].clone())),
+        FaultKind::Kubelet { undo, .. } => ("kubelet", word(fault).into(), undo.map(Value::from)),
+        FaultKind::Vm { undo } => ("vm", word(fault).into(), undo.map(Value::from)),
+        _ => ("vm", word(fault).into(), None),
     };
     let mut plan = FaultPlan::new(
         format!("{} {}: {}", fault.group, fault.title, members.len()),
         fleet.members.len(),
     );
     for member in members {
-        plan.begin.push(step_on(kind, word(fault), member)?);
-        if let Some(undo) = undo {
+        plan.begin.push(step_on(kind, &begin, member)?);
+        if let Some(undo) = &undo {
             plan.end.push(step_on(kind, undo, member)?);
         }
         plan.commands.extend(command_on(fault, member, lasts));
@@ -247,7 +248,7 @@ fn on_machines(
     Ok(plan)
 }
 
-fn step_on(kind: &str, action: &str, member: &Member) -> Result<FaultStep, FaultError> {
+fn step_on(kind: &str, action: &Value, member: &Member) -> Result<FaultStep, FaultError> {
     let planned = match &member.of {
         None => json!({ kind: { "machine": member.machine, "do": action } }),
         // Names of machines of sets differ from run to run.
@@ -278,7 +279,7 @@ fn command_on(fault: &Fault, member: &Member, lasts: Option<Duration>) -> Vec<St
         .flatten()
         .collect(),
         (FaultKind::Kubelet { command: "", .. }, _) => vec![format!("drydock nodes repair {node}")],
-        (FaultKind::Kubelet { command, .. }, _) => {
+        (FaultKind::Kubelet { command, .. } | FaultKind::KubeletFault(command), _) => {
             vec![format!("drydock nodes break {node} --with {command}{for_time}")]
         }
         (FaultKind::Vm { undo }, word) => {

@@ -108,6 +108,23 @@ fn a_time_ends_a_fault_in_the_steps_and_in_the_command() {
     assert!(plan.preview().plan.contains("- wait: 45s"), "{:?}", plan.preview());
 }
 
+#[test]
+fn a_fault_with_values_has_them_in_the_step_and_in_the_command() {
+    let plan = decide(&request("kubelet.clockBehind", &["m-1"], Some(45)), &fleet(), 1).unwrap();
+    let steps = [&plan.begin[0].step, &plan.end[0].step].map(|step| serde_json::to_value(step).unwrap());
+    assert_eq!(
+        steps,
+        [
+            json!({ "kubelet": { "machine": "m-1", "do": { "clockBehind": "5m0s" } } }),
+            json!({ "kubelet": { "machine": "m-1", "do": { "end": "clock" } } }),
+        ]
+    );
+    assert_eq!(
+        plan.commands,
+        ["drydock nodes break m-1 --with clockSkew --by -5m --lasts 45s"]
+    );
+}
+
 #[rstest]
 #[case::unknown(request("vm.melt", &["m-1"], None), "fault: there is no fault \"vm.melt\"")]
 #[case::no_target(request("vm.kill", &[], None), "targets: name at least one machine")]

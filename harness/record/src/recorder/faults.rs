@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use scenario::Step;
-use scenario::step::{CloudRequest, DisturbanceChange, KubeletAction, Request};
+use scenario::step::{CloudRequest, DisturbanceChange, KubeletAction, KubeletFaultKind, Request};
 
 use super::processes::Window;
 use super::{Recorder, SCENARIO};
@@ -64,6 +64,10 @@ impl Recorder {
             Request::Cloud(CloudRequest::Kubelet(action)) => {
                 let target = step.targets().fault.unwrap_or_default();
                 let (what, window) = kubelet_window(action);
+                // A kubelet has one outage at a time: another one, or its end, ends it.
+                for other in OUTAGES.iter().filter(|_| OUTAGES.contains(&what)) {
+                    self.spans.end(&format!("fault/{other} {target}"), SpanClass::Fault, at);
+                }
                 self.fault(at, &format!("{what} {target}"), text, window);
             }
             _ => match (step.disturbance(), step.targets().fault) {
@@ -159,6 +163,9 @@ fn mark_of(step: &Step, id: u64, number: usize, at: Micros) -> StepMark {
     }
 }
 
+/// The outages of a kubelet.
+const OUTAGES: [&str; 3] = ["stop of the", "partition of the", "outage of the"];
+
 /// What is wrong with a kubelet after an action, and whether it begins or ends.
 fn kubelet_window(action: KubeletAction) -> (&'static str, Window) {
     match action {
@@ -168,5 +175,17 @@ fn kubelet_window(action: KubeletAction) -> (&'static str, Window) {
         KubeletAction::Reconnect => ("partition of the", Window::Ends),
         KubeletAction::FillDisk => ("full disk of the", Window::Begins),
         KubeletAction::FreeDisk => ("full disk of the", Window::Ends),
+        KubeletAction::Freeze | KubeletAction::Flap(_) => ("outage of the", Window::Begins),
+        KubeletAction::Slow(_) => ("slowness of the", Window::Begins),
+        KubeletAction::SlowRecovery(_) => ("slow recovery of the", Window::Begins),
+        KubeletAction::ClockAhead(_) | KubeletAction::ClockBehind(_) => ("wrong clock of the", Window::Begins),
+        KubeletAction::Zombie => ("new registration of the", Window::Begins),
+        KubeletAction::TakeOver => ("take-over of the", Window::Begins),
+        KubeletAction::End(KubeletFaultKind::Outage) => ("outage of the", Window::Ends),
+        KubeletAction::End(KubeletFaultKind::Slow) => ("slowness of the", Window::Ends),
+        KubeletAction::End(KubeletFaultKind::SlowRecovery) => ("slow recovery of the", Window::Ends),
+        KubeletAction::End(KubeletFaultKind::Clock) => ("wrong clock of the", Window::Ends),
+        KubeletAction::End(KubeletFaultKind::Zombie) => ("new registration of the", Window::Ends),
+        KubeletAction::End(KubeletFaultKind::TakeOver) => ("take-over of the", Window::Ends),
     }
 }

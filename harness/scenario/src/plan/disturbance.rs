@@ -107,6 +107,10 @@ impl Disturbance {
         }
         match (effect, self) {
             (Some((word, 0)), _) => Err((format!("{word}.effect"), "effects are counted from 1".to_owned())),
+            (_, Self::Kubelet(fault)) => match fault.action.problem() {
+                Some(problem) => Err(("kubelet.do".to_owned(), problem.to_owned())),
+                None => Ok(()),
+            },
             (_, Self::Cloud(fault)) => match fault_problem(fault) {
                 Some(problem) => Err(("cloud".to_owned(), problem)),
                 None => Ok(()),
@@ -179,7 +183,7 @@ impl Disturbance {
                 format!("cloud {} {how}", fault.call_name())
             }
             Self::Vm(fault) => format!("vm {}", format!("{:?}", fault.action).to_lowercase()),
-            Self::Kubelet(fault) => format!("kubelet {}", format!("{:?}", fault.action).to_lowercase()),
+            Self::Kubelet(fault) => format!("kubelet {}", fault.action.name()),
         }
     }
 }

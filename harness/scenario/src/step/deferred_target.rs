@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::kubelet::KubeletAction;
+use super::kubelet_action::KubeletAction;
 use super::vm::VmAction;
 use super::{Request as StepRequest, StepDefinition, annotate};
 use crate::Problem;
@@ -137,7 +137,7 @@ impl fmt::Display for DeferredTarget {
             UserAction::Cordon => write!(f, "cordon the node of {name}"),
             UserAction::Uncordon => write!(f, "uncordon the node of {name}"),
             UserAction::Prefer => write!(f, "prefer the machine {name} for removal"),
-            UserAction::Kubelet(action) => write!(f, "{} the kubelet of {name}", format!("{action:?}").to_lowercase()),
+            UserAction::Kubelet(action) => f.write_str(&action.on(name)),
             UserAction::Vm(action) => write!(f, "{} the VM of {name}", format!("{action:?}").to_lowercase()),
             UserAction::Annotate(annotations) => {
                 write!(f, "annotate the machine {name}: {}", annotate::texts(annotations))

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CloudRequest, Request, StepDefinition, Targets, verb};
+use super::{CloudRequest, KubeletAction, Request, StepDefinition, Targets};
 use crate::Problem;
 use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
@@ -19,27 +19,9 @@ pub struct KubeletStep {
     pub action: KubeletAction,
 }
 
-/// An action on a kubelet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum KubeletAction {
-    /// It stops; the VM continues to run.
-    Stop,
-    /// It starts again.
-    Start,
-    /// The network cuts it off from the API server; the containers and the VM continue to run.
-    Partition,
-    /// The network connects it again.
-    Reconnect,
-    /// Its disk is full: the node has DiskPressure and is otherwise healthy.
-    FillDisk,
-    /// The disk has space again.
-    FreeDisk,
-}
-
 impl StepDefinition for KubeletStep {
     fn description(&self) -> String {
-        format!("{} the kubelet of {}", verb(self.action), self.machine)
+        self.action.on(&self.machine)
     }
 
     fn request(&self) -> Request<'_> {
@@ -48,6 +30,13 @@ impl StepDefinition for KubeletStep {
 
     fn targets(&self) -> Targets {
         Targets::fault(&format!("kubelet of {}", self.machine)).on_vm_of(&self.machine)
+    }
+
+    fn validate(&self) -> Result<(), Problem> {
+        match self.action.problem() {
+            Some(problem) => Err(("kubelet.do".to_owned(), problem.to_owned())),
+            None => Ok(()),
+        }
     }
 
     fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
