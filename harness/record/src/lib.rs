@@ -13,6 +13,7 @@ mod diff;
 mod draft;
 pub mod export;
 mod limits;
+mod logs;
 mod model;
 mod read;
 mod recorder;
@@ -27,8 +28,8 @@ pub use self::causes::{TraceEntry, TraceEvent};
 pub use self::compare::{Comparison, compare};
 pub use self::limits::MOST_POINTS;
 pub use self::model::{
-    Actor, ActorKind, Causes, Check, CheckKind, CheckState, Counter, CounterStep, DisturbanceCount, Dropped, Link,
-    Meta, Micros, Place, Point, RunRecord, Span, SpanClass, TraceHash, Unmet, Verb, Verdict,
+    Actor, ActorKind, Causes, Check, CheckKind, CheckState, Counter, CounterStep, DisturbanceCount, Dropped, Link, Log,
+    LogLine, Meta, Micros, Place, Point, RunRecord, Span, SpanClass, TraceHash, Unmet, Verb, Verdict,
 };
 pub use self::read::{MOST_BYTES, ReadError, check_size, read};
 pub use self::recorder::{Program, Recorder, Session, StageEvent, StageEventKind, Window};

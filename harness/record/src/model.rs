@@ -1,6 +1,7 @@
 //! The format of a record.
 
 mod checks;
+mod logs;
 
 use jiff::Timestamp;
 use scenario::StageKind;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::checks::{Check, CheckKind, CheckState, Unmet};
+pub use self::logs::{Log, LogLine};
 
 /// A time of a run: microseconds since the start of its scenario, by the clock of its stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +35,9 @@ pub struct RunRecord {
     pub counters: Vec<Counter>,
     /// Invariants and expectations.
     pub checks: Vec<Check>,
+    /// The logs of processes, ordered by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<Log>,
     /// Events that are not part of the record, because it would be too large.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<Dropped>,

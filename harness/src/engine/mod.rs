@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use clock::Clock;
 use dashboard::Arrival;
+use futures::FutureExt;
 use futures::stream::{BoxStream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use judge::armed::{Armed, Verdict};
@@ -57,6 +58,8 @@ use self::scope::Scope;
 use self::target_bindings::TargetBindings;
 use self::watched_kinds::{Starts, WatchedKinds};
 
+/// The most observations that are recorded after a failure.
+const MOST_REST: usize = 10_000;
 /// How long the first lists of all watches may take.
 const READY: Duration = Duration::from_secs(30);
 
@@ -120,25 +123,34 @@ async fn perform<S: Stage>(
         step: 0,
     };
     let ran = engine.run(scenario).await;
+    if let Err(failure) = &ran {
+        engine.narrative.push(engine.clock.now(), failed_line(failure));
+        engine.record_rest();
+    }
     engine.record_checks();
+    let has_ended = ran.is_ok();
     let end_state = match ran {
         Ok(()) => engine.end_state().await,
         Err(failure) => Err(failure),
     };
-    let (failure, end) = match end_state {
-        Ok(end) => (None, end),
-        Err(failure) => (Some(failure), BTreeMap::new()),
-    };
     let ended = engine.clock.now();
     let mut narrative = engine.narrative;
-    narrative.push(
-        ended,
-        match &failure {
-            Some(failure) => format!("FAILED: {}", failure.reason),
-            None if engine.misses.is_empty() => "passed".to_owned(),
-            None => "the end; some steps had no effect".to_owned(),
-        },
-    );
+    let (failure, end) = match end_state {
+        Ok(end) => {
+            let line = match engine.misses.is_empty() {
+                true => "passed",
+                false => "the end; some steps had no effect",
+            };
+            narrative.push(ended, line.to_owned());
+            (None, end)
+        }
+        Err(failure) => {
+            if has_ended {
+                narrative.push(ended, failed_line(&failure));
+            }
+            (Some(failure), BTreeMap::new())
+        }
+    };
     ScenarioOutcome {
         narrative,
         world: engine.world,
@@ -147,6 +159,10 @@ async fn perform<S: Stage>(
         misses: engine.misses,
         lasted: evaluate::between(started, ended),
     }
+}
+
+fn failed_line(failure: &Failure) -> String {
+    format!("FAILED: {}", failure.reason)
 }
 
 /// The stream of all observations, and the channel that sets the number of machines of the keeper.
@@ -325,25 +341,45 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     async fn process_raw_at(&mut self, at: Timestamp, raw: Option<Raw>) -> Result<(), Failure> {
-        let seen = match raw {
-            Some(Raw::Applied(kind, object) | Raw::Deleted(kind, object))
-                if !self.scope.has(kind, &object, &self.world) =>
-            {
-                return Ok(());
+        let raw = raw.ok_or_else(|| self.failed("the watches ended"))?;
+        for what in self.seen(raw) {
+            self.absorb(Observation { at, what }).await?;
+        }
+        Ok(())
+    }
+
+    /// Records what has arrived already when the run fails, without judging it: the cloud reports a VM before the call that
+    /// created it.
+    fn record_rest(&mut self) {
+        let at = self.clock.now();
+        for _ in 0..MOST_REST {
+            let Some(Some(raw)) = self.observations.next().now_or_never() else {
+                return;
+            };
+            for what in self.seen(raw) {
+                self.record(&Observation { at, what });
             }
-            Some(Raw::Applied(kind, object)) => vec![Seen::Applied(kind, object)],
-            Some(Raw::Deleted(kind, object)) => vec![Seen::Deleted(kind, object)],
-            Some(Raw::Cloud(event)) => vec![Seen::Cloud(event)],
-            Some(Raw::Listed(_)) => Vec::new(),
-            Some(Raw::NotServed(kind)) => {
+        }
+    }
+
+    fn seen(&self, raw: Raw) -> Vec<Seen> {
+        match raw {
+            Raw::Applied(kind, object) | Raw::Deleted(kind, object) if !self.scope.has(kind, &object, &self.world) => {
+                Vec::new()
+            }
+            Raw::Applied(kind, object) => vec![Seen::Applied(kind, object)],
+            Raw::Deleted(kind, object) => vec![Seen::Deleted(kind, object)],
+            Raw::Cloud(event) => vec![Seen::Cloud(event)],
+            Raw::Listed(_) => Vec::new(),
+            Raw::NotServed(kind) => {
                 let objects = self.world.of_kind(kind.key);
                 objects
                     .map(|object| Seen::Deleted(kind, Box::new(object.clone())))
                     .collect()
             }
             // With two clusters, an object that is missing in one list may exist in the other cluster.
-            Some(Raw::Left(kind, _)) if kind.side == Side::Both && self.stage.clusters().are_two() => Vec::new(),
-            Some(Raw::Left(kind, listed)) => self
+            Raw::Left(kind, _) if kind.side == Side::Both && self.stage.clusters().are_two() => Vec::new(),
+            Raw::Left(kind, listed) => self
                 .world
                 .objects
                 .iter()
@@ -352,14 +388,9 @@ impl<S: Stage> Engine<'_, S> {
                 })
                 .map(|(_, object)| Seen::Deleted(kind, Box::new(object.clone())))
                 .collect(),
-            Some(Raw::Request(request)) => vec![Seen::Request(request)],
-            Some(Raw::Note(what) | Raw::Failure(what)) => vec![Seen::Note(what)],
-            None => return Err(self.failed("the watches ended")),
-        };
-        for what in seen {
-            self.absorb(Observation { at, what }).await?;
+            Raw::Request(request) => vec![Seen::Request(request)],
+            Raw::Note(what) | Raw::Failure(what) => vec![Seen::Note(what)],
         }
-        Ok(())
     }
 
     async fn absorb(&mut self, observation: Observation) -> Result<(), Failure> {
@@ -378,13 +409,7 @@ impl<S: Stage> Engine<'_, S> {
         let truth = self.machine_of_deletion(&observation).await?;
         self.catch_up_with_lease(&observation).await?;
         self.catch_up_with_set(&observation).await?;
-        let lines = self.narrative.push_observation(&observation, &self.world);
-        let before = self.world.absorb(&observation);
-        self.recording
-            .add(|recorder| recorder.observe(&observation, before.as_ref(), &lines));
-        if let Some(follower) = &self.follower {
-            follower.observe(&observation);
-        }
+        let before = self.record(&observation);
         self.count_events(&observation, before.as_ref());
         self.update_undisturbed_since();
         let violation = self
@@ -399,6 +424,18 @@ impl<S: Stage> Engine<'_, S> {
             armed.record(observation.at, &self.world);
         }
         self.judge_after(true)
+    }
+
+    /// Adds an observation to the narrative, the world and the record; returns the object's previous version.
+    fn record(&mut self, observation: &Observation) -> Option<serde_json::Value> {
+        let lines = self.narrative.push_observation(observation, &self.world);
+        let before = self.world.absorb(observation);
+        self.recording
+            .add(|recorder| recorder.observe(observation, before.as_ref(), &lines));
+        if let Some(follower) = &self.follower {
+            follower.observe(observation);
+        }
+        before
     }
 
     /// Counts the events of preservations and health checks that an observation causes.

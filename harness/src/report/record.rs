@@ -88,6 +88,8 @@ pub fn complete(job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Resu
     if let Some(stage) = stage {
         let events = trace::stage_events(&stage.processes, &stage.scheduled, &job.plan.disturbances);
         recorder.add_stage_events(events);
+        let logs = stage.logs.iter();
+        recorder.add_logs(logs.map(|(name, content)| (name.as_str(), content.as_slice())));
         if !stage.entries.is_empty() {
             add_causes(&mut recorder, &stage.entries);
         }

@@ -1,5 +1,7 @@
 //! Converts what a stage knows after a run to the entries and events of a record.
 
+use jiff::SignedDuration;
+use mcm_api::GoDuration;
 use record::{StageEvent, StageEventKind, TraceEntry, TraceEvent, Window};
 use scenario::plan::Disturbance;
 use sim::{Entry, Event};
@@ -66,7 +68,7 @@ pub(super) fn stage_events(
     scheduled: &[Scheduled],
     disturbances: &[Disturbance],
 ) -> Vec<StageEvent> {
-    let mut events: Vec<StageEvent> = processes.iter().filter_map(process_event).collect();
+    let mut events: Vec<StageEvent> = processes.iter().flat_map(process_events).collect();
     for scheduled in scheduled {
         let rule = disturbances.get(scheduled.disturbance).and_then(Disturbance::rule);
         let window = match scheduled.part {
@@ -88,7 +90,36 @@ pub(super) fn stage_events(
     events
 }
 
-/// The event of an entry about a process or about a fault that hits one.
+/// The event of an entry about a process or about a fault that hits one, and the end of a fault that ends by itself.
+fn process_events(entry: &Entry) -> impl Iterator<Item = StageEvent> {
+    let begin = process_event(entry);
+    let end = begin.as_ref().and_then(|begin| end_of_lag(entry, begin));
+    begin.into_iter().chain(end)
+}
+
+/// The end of a lag of watches: `watches lag by 30s from effect 2 for 600s`.
+fn end_of_lag(entry: &Entry, begin: &StageEvent) -> Option<StageEvent> {
+    let StageEventKind::Fault {
+        name,
+        window: Window::Begins,
+        ..
+    } = &begin.what
+    else {
+        return None;
+    };
+    let (_, lasts) = entry.text.split_once(": watches lag ")?.1.rsplit_once(" for ")?;
+    let lasts = SignedDuration::try_from(lasts.parse::<GoDuration>().ok()?.0).ok()?;
+    Some(StageEvent {
+        number: None,
+        at: begin.at.checked_add(lasts).ok()?,
+        what: StageEventKind::Fault {
+            name: name.clone(),
+            text: format!("{name} is over"),
+            window: Window::Ends,
+        },
+    })
+}
+
 fn process_event(entry: &Entry) -> Option<StageEvent> {
     let what = match entry.event() {
         Event::Process(text) => StageEventKind::Process {
@@ -113,10 +144,6 @@ fn fault(target: &str, text: &str) -> Option<StageEventKind> {
         None if text.starts_with("pause ") => (format!("pause of {target}"), Window::Begins),
         None if text == "goes on" => (format!("pause of {target}"), Window::Ends),
         None if text.starts_with("crash ") => (format!("crash of {target}"), Window::Moment),
-        // A lag that ends by itself has no entry for its end.
-        None if text.starts_with("watches lag ") && text.contains(" for ") => {
-            (format!("lag of {target}"), Window::Moment)
-        }
         None if text.starts_with("watches lag ") => (format!("lag of {target}"), Window::Begins),
         None => return None,
     };
@@ -147,6 +174,7 @@ mod tests {
     #[rstest]
     #[case("fault", "mcm: crash before effect 3 (PATCH /x)", Some(("crash of mcm", Window::Moment)))]
     #[case("fault", "mcm: pause from effect 2 for 30s", Some(("pause of mcm", Window::Begins)))]
+    #[case("fault", "mcm: watches lag by 30s from effect 2 for 600s", Some(("lag of mcm", Window::Begins)))]
     #[case("fault", "mcm: goes on", Some(("pause of mcm", Window::Ends)))]
     #[case("fault", "system:serviceaccount:drydock:mcm get leases x: partition refuse by rule cut-2", Some(("cut-2", Window::Moment)))]
     #[case("fault", "plan: cloud fault slow is over", None)]
@@ -167,5 +195,20 @@ mod tests {
             what @ StageEventKind::Process { .. } => panic!("{what:?}"),
         });
         assert_eq!(found, expected.map(|(name, window)| (name.to_owned(), window)));
+    }
+
+    #[rstest]
+    #[case::with_an_end("mcm: watches lag by 30s from effect 2 for 600s", Some(600))]
+    #[case::without_an_end("mcm: watches lag by 30s from effect 2", None)]
+    #[case::another_fault("mcm: pause from effect 2 for 30s", None)]
+    fn a_lag_has_an_end(#[case] text: &str, #[case] after: Option<i64>) {
+        let entry = Entry {
+            number: 0,
+            at: Timestamp::UNIX_EPOCH,
+            source: "fault".to_owned(),
+            text: text.to_owned(),
+        };
+        let ends = process_events(&entry).skip(1).map(|event| event.at.as_second());
+        assert_eq!(ends.collect::<Vec<_>>(), after.into_iter().collect::<Vec<_>>());
     }
 }

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 
 use clock::Clock;
 use jiff::Timestamp;
-use judge::evaluate::{between, short};
+use judge::evaluate::between;
+use mcm_api::GoDuration;
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber};
@@ -61,7 +62,7 @@ pub fn reasons() -> BTreeMap<String, u64> {
     REASONS.lock().clone()
 }
 
-/// The virtual time since the start of the world, as in the narrative.
+/// The virtual time since the start of the world.
 struct VirtualTime;
 
 impl FormatTime for VirtualTime {
@@ -69,7 +70,8 @@ impl FormatTime for VirtualTime {
         let Some((clock, start)) = CLOCK.lock().clone() else {
             return Ok(());
         };
-        write!(writer, "+{:<11}", short(between(start, clock.now())))
+        let passed = format!("+{}", GoDuration(between(start, clock.now())));
+        write!(writer, "{passed:<13}")
     }
 }
 

@@ -38,7 +38,8 @@ use super::{CLASS_KINDS, Stage, StageError, health_check_process, names_of_drive
 use crate::Performer;
 use crate::cloud_config::cloud_config_file;
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT, REMEDIATION_ACCOUNT};
-use crate::plan::{effects, hits, schedule};
+use crate::plan::schedule::{self, api_windows};
+use crate::plan::{effects, hits};
 use crate::result::StageResult;
 
 /// Runs a job on running control planes, and stops them afterwards. Releases the permit `start` when the world is up.
@@ -89,6 +90,9 @@ pub async fn run(
                     effects = stage.effects();
                     processes = stage.process_entries();
                     scheduled = stage.schedule.all();
+                    if let Some(faults) = stage.api_faults() {
+                        scheduled.extend(api_windows(&job.plan.disturbances, faults.start()));
+                    }
                     (Ok(outcome), hits, stage.end().await)
                 }
                 Err(error) => (Err(error.into()), Vec::new(), stage.end().await),

@@ -11,7 +11,7 @@ const PAUSE = 150;
  * @returns {Promise<Response>}
  */
 export function post(path, body) {
-  return fetch(path, { method: "POST", headers: { "content-type": "application/json", "x-drydock-request": "1" }, body: JSON.stringify(body) });
+	return fetch(path, { method: "POST", headers: { "content-type": "application/json", "x-drydock-request": "1" }, body: JSON.stringify(body) });
 }
 
 /**
@@ -20,111 +20,111 @@ export function post(path, body) {
  * @returns {{draw: () => void, active: (faults: any[]) => void}} follows the selection, and the faults that last
  */
 export function chaos(view, settings) {
-  const box = byId("chaos");
-  const groups = [...new Set(settings.faults.map((fault) => fault.group))];
-  const option = (fault) => element("option", { value: fault.name }, fault.title);
-  const choice = element("select", { id: "fault", onchange: () => changed() }, ...groups.map((group) => element("optgroup", { label: group }, ...settings.faults.filter((fault) => fault.group === group).map(option))));
-  const targets = element("input", { id: "fault-targets", placeholder: "name, pool-*, *", oninput: () => ask() });
-  const seconds = element("input", { id: "fault-seconds", type: "number", min: 1, max: 86400, placeholder: "until it is ended", oninput: () => ask() });
-  const code = element("select", { id: "fault-code", onchange: () => ask() }, ...settings.codes.map((name) => element("option", {}, name)));
-  code.value = "Unavailable";
-  const preview = element("div", { id: "preview", role: "status", "aria-live": "polite" });
-  const inject = button("Inject", () => void send(), { id: "inject", disabled: true });
-  const result = element("p", { id: "fault-result", role: "status", "aria-live": "polite" });
-  const lasting = element("div", { id: "active-faults" });
-  const row = (text, input) => element("label", {}, element("span", {}, text), input);
-  const rows = { targets: row("Target", targets), seconds: row("Seconds", seconds), code: row("Code", code) };
-  const note = settings.buttons ? null : element("p", {}, "This dashboard only shows. Run the command, or start ", element("code", {}, "drydock up --buttons"), ".");
-  fill(box, element("h2", {}, "Faults"), row("Fault", choice), rows.targets, rows.seconds, rows.code, preview, settings.buttons ? inject : null, note, result, lasting);
-  let [asked, timer] = [0, 0];
-  let followed = null;
+	const box = byId("chaos");
+	const groups = [...new Set(settings.faults.map((fault) => fault.group))];
+	const option = (fault) => element("option", { value: fault.name }, fault.title);
+	const choice = element("select", { id: "fault", onchange: () => changed() }, ...groups.map((group) => element("optgroup", { label: group }, ...settings.faults.filter((fault) => fault.group === group).map(option))));
+	const targets = element("input", { id: "fault-targets", placeholder: "name, pool-*, *", oninput: () => ask() });
+	const seconds = element("input", { id: "fault-seconds", type: "number", min: 1, max: 86400, placeholder: "until it is ended", oninput: () => ask() });
+	const code = element("select", { id: "fault-code", onchange: () => ask() }, ...settings.codes.map((name) => element("option", {}, name)));
+	code.value = "Unavailable";
+	const preview = element("div", { id: "preview", role: "status", "aria-live": "polite" });
+	const inject = button("Inject", () => void send(), { id: "inject", disabled: true });
+	const result = element("p", { id: "fault-result", role: "status", "aria-live": "polite" });
+	const lasting = element("div", { id: "active-faults" });
+	const row = (text, input) => element("label", {}, element("span", {}, text), input);
+	const rows = { targets: row("Target", targets), seconds: row("Seconds", seconds), code: row("Code", code) };
+	const note = settings.buttons ? null : element("p", {}, "This dashboard only shows. Run the command, or start ", element("code", {}, "drydock up --buttons"), ".");
+	fill(box, element("h2", {}, "Faults"), row("Fault", choice), rows.targets, rows.seconds, rows.code, preview, settings.buttons ? inject : null, note, result, lasting);
+	let [asked, timer] = [0, 0];
+	let followed = null;
 
-  const fault = () => settings.faults.find((one) => one.name === choice.value);
-  const request = () => ({
-    fault: choice.value,
-    targets: fault().needs === "nothing" ? [] : targets.value.split(/[\s,]+/).filter(Boolean),
-    seconds: fault().lasts && seconds.value !== "" ? Number(seconds.value) : null,
-    code: choice.value === "cloud.code" ? code.value : null,
-  });
+	const fault = () => settings.faults.find((one) => one.name === choice.value);
+	const request = () => ({
+		fault: choice.value,
+		targets: fault().needs === "nothing" ? [] : targets.value.split(/[\s,]+/).filter(Boolean),
+		seconds: fault().lasts && seconds.value !== "" ? Number(seconds.value) : null,
+		code: choice.value === "cloud.code" ? code.value : null,
+	});
 
-  function changed() {
-    rows.targets.hidden = fault().needs === "nothing";
-    rows.seconds.hidden = !fault().lasts;
-    rows.code.hidden = choice.value !== "cloud.code";
-    suggest();
-    ask();
-  }
+	function changed() {
+		rows.targets.hidden = fault().needs === "nothing";
+		rows.seconds.hidden = !fault().lasts;
+		rows.code.hidden = choice.value !== "cloud.code";
+		suggest();
+		ask();
+	}
 
-  /** The selection is the target. */
-  function suggest() {
-    const tile = view.tile();
-    if (fault().needs === "machines" && tile?.machine) targets.value = tile.machine.name;
-    if (fault().needs === "zones" && tile) targets.value = tile.zone;
-  }
+	/** The selection is the target. */
+	function suggest() {
+		const tile = view.tile();
+		if (fault().needs === "machines" && tile?.machine) targets.value = tile.machine.name;
+		if (fault().needs === "zones" && tile) targets.value = tile.zone;
+	}
 
-  function ask() {
-    clearTimeout(timer);
-    asked += 1;
-    inject.disabled = true;
-    timer = setTimeout(() => void show(asked), PAUSE);
-  }
+	function ask() {
+		clearTimeout(timer);
+		asked += 1;
+		inject.disabled = true;
+		timer = setTimeout(() => void show(asked), PAUSE);
+	}
 
-  async function show(number) {
-    if (fault().needs !== "nothing" && targets.value.trim() === "") {
-      fill(preview, element("p", {}, fault().needs === "zones" ? "Name a zone, or choose a tile in it." : "Name machines, or choose a tile."));
-      return;
-    }
-    const answer = await post("/api/preview", request());
-    const found = answer.ok ? await answer.json() : { problem: await answer.text() };
-    if (number !== asked) return;
-    if (found.problem !== undefined) {
-      fill(preview, element("p", { class: "error" }, found.problem));
-      return;
-    }
-    const shown = found.hits.slice(0, 5).join(", ") + (found.hits.length > 5 ? ` and ${found.hits.length - 5} more` : "");
-    fill(
-      preview,
-      element("p", {}, element("b", {}, `Hits ${found.hits.length} of ${found.of}: `), shown),
-      ...(found.commands.length > 0 ? [element("h3", {}, "As a command"), element("pre", { id: "fault-command", tabindex: 0 }, found.commands.join("\n"))] : [element("p", {}, "No command does the same.")]),
-      element("h3", {}, "In a plan"),
-      element("pre", { id: "fault-plan", tabindex: 0 }, found.plan),
-    );
-    inject.disabled = false;
-  }
+	async function show(number) {
+		if (fault().needs !== "nothing" && targets.value.trim() === "") {
+			fill(preview, element("p", {}, fault().needs === "zones" ? "Name a zone, or choose a tile in it." : "Name machines, or choose a tile."));
+			return;
+		}
+		const answer = await post("/api/preview", request());
+		const found = answer.ok ? await answer.json() : { problem: await answer.text() };
+		if (number !== asked) return;
+		if (found.problem !== undefined) {
+			fill(preview, element("p", { class: "error" }, found.problem));
+			return;
+		}
+		const shown = found.hits.slice(0, 5).join(", ") + (found.hits.length > 5 ? ` and ${found.hits.length - 5} more` : "");
+		fill(
+			preview,
+			element("p", {}, element("b", {}, `Hits ${found.hits.length} of ${found.of}: `), shown),
+			...(found.commands.length > 0 ? [element("h3", {}, "As a command"), element("pre", { id: "fault-command", tabindex: 0 }, found.commands.join("\n"))] : [element("p", {}, "No command does the same.")]),
+			element("h3", {}, "In a plan"),
+			element("pre", { id: "fault-plan", tabindex: 0 }, found.plan),
+		);
+		inject.disabled = false;
+	}
 
-  async function send() {
-    inject.disabled = true;
-    const answer = await post("/api/faults", request());
-    const text = answer.ok ? `Injected: ${(await answer.json()).title}` : await answer.text();
-    result.className = answer.ok ? "done" : "error";
-    result.textContent = text;
-    ask();
-  }
+	async function send() {
+		inject.disabled = true;
+		const answer = await post("/api/faults", request());
+		const text = answer.ok ? `Injected: ${(await answer.json()).title}` : await answer.text();
+		result.className = answer.ok ? "done" : "error";
+		result.textContent = text;
+		ask();
+	}
 
-  async function end(number) {
-    const answer = await post("/api/faults/end", { number });
-    result.className = answer.ok ? "done" : "error";
-    result.textContent = answer.ok ? "Ended" : await answer.text();
-  }
+	async function end(number) {
+		const answer = await post("/api/faults/end", { number });
+		result.className = answer.ok ? "done" : "error";
+		result.textContent = answer.ok ? "Ended" : await answer.text();
+	}
 
-  let known = "";
-  /** Lists the faults that last, with a button to end each. */
-  function active(faults) {
-    const text = JSON.stringify(faults);
-    if (text === known) return;
-    known = text;
-    const left = ({ since, until }) => (until ? `for ${duration((Date.parse(until) - Date.parse(since)) * 1000)}` : "until it is ended");
-    const item = (fault) => element("li", {}, `${fault.title}, ${left(fault)} `, settings.buttons ? button("End", () => void end(fault.number), { "aria-label": `End ${fault.title}` }) : null);
-    fill(lasting, ...(faults.length > 0 ? [element("h3", {}, "Active"), element("ul", {}, ...faults.map(item))] : []));
-  }
+	let known = "";
+	/** Lists the faults that last, with a button to end each. */
+	function active(faults) {
+		const text = JSON.stringify(faults);
+		if (text === known) return;
+		known = text;
+		const left = ({ since, until }) => (until ? `for ${duration((Date.parse(until) - Date.parse(since)) * 1000)}` : "until it is ended");
+		const item = (fault) => element("li", {}, `${fault.title}, ${left(fault)} `, settings.buttons ? button("End", () => void end(fault.number), { "aria-label": `End ${fault.title}` }) : null);
+		fill(lasting, ...(faults.length > 0 ? [element("h3", {}, "Active"), element("ul", {}, ...faults.map(item))] : []));
+	}
 
-  changed();
-  active(settings.active);
-  const draw = () => {
-    if (view.selected === followed) return;
-    followed = view.selected;
-    suggest();
-    ask();
-  };
-  return { draw, active };
+	changed();
+	active(settings.active);
+	const draw = () => {
+		if (view.selected === followed) return;
+		followed = view.selected;
+		suggest();
+		ask();
+	};
+	return { draw, active };
 }

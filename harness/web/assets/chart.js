@@ -22,8 +22,8 @@ const OTHERS = ["--accent", "--text", "--muted"];
  * @returns {{variable: string, dash: number[]}}
  */
 function lineOf(counter, number) {
-  const dash = SOLID.includes(counter.name) ? DASHES[0] : DASHES[1 + (number % (DASHES.length - 1))];
-  return { variable: MEANINGS[counter.name] ?? OTHERS[number % OTHERS.length], dash };
+	const dash = SOLID.includes(counter.name) ? DASHES[0] : DASHES[1 + (number % (DASHES.length - 1))];
+	return { variable: MEANINGS[counter.name] ?? OTHERS[number % OTHERS.length], dash };
 }
 
 /**
@@ -32,13 +32,13 @@ function lineOf(counter, number) {
  * @returns {(place: number) => number}
  */
 export function axisX(state, width) {
-  const inner = width - LEFT - 2 * PADDING;
-  return (place) => LEFT + PADDING + ((place - state.from) / (state.to - state.from)) * inner;
+	const inner = width - LEFT - 2 * PADDING;
+	return (place) => LEFT + PADDING + ((place - state.from) / (state.to - state.from)) * inner;
 }
 
 /** The part of the visible axis at a position, from 0 to 1. */
 export function axisPart(x, width) {
-  return Math.min(1, Math.max(0, (x - LEFT - PADDING) / (width - LEFT - 2 * PADDING)));
+	return Math.min(1, Math.max(0, (x - LEFT - PADDING) / (width - LEFT - 2 * PADDING)));
 }
 
 /**
@@ -48,15 +48,15 @@ export function axisPart(x, width) {
  * @returns {() => void} draws them
  */
 export function charts(state, colors) {
-  let { record } = state.index;
-  let drawings = figures(state, colors);
-  return () => {
-    if (record !== state.index.record) {
-      record = state.index.record;
-      drawings = figures(state, colors);
-    }
-    drawings.forEach((draw) => draw());
-  };
+	let { record } = state.index;
+	let drawings = figures(state, colors);
+	return () => {
+		if (record !== state.index.record) {
+			record = state.index.record;
+			drawings = figures(state, colors);
+		}
+		drawings.forEach((draw) => draw());
+	};
 }
 
 /**
@@ -66,30 +66,30 @@ export function charts(state, colors) {
  * @returns {(() => void)[]} draws them
  */
 function figures(state, colors) {
-  /** @type {Map<string, any[]>} */
-  const byChart = new Map();
-  for (const counter of state.index.record.counters) {
-    if (!byChart.has(counter.chart)) byChart.set(counter.chart, []);
-    byChart.get(counter.chart).push(counter);
-  }
-  const made = [...byChart].map(([name, counters]) => {
-    const shown = counters.slice(0, DASHES.length);
-    const keys = shown.map((counter, number) => {
-      const key = element("span", { class: "key" }, counter.name);
-      const { variable, dash } = lineOf(counter, number);
-      key.style.setProperty("--color", `var(${variable})`);
-      key.style.setProperty("--dash", dash.length === 0 ? "solid" : dash[0] < 4 ? "dotted" : "dashed");
-      return key;
-    });
-    const canvas = element("canvas", { height: CHART_HEIGHT, role: "img", "aria-label": `Chart: ${name}` });
-    const most = shown.flatMap((counter) => counter.steps).reduce((highest, step) => Math.max(highest, step.value), 1);
-    const figure = element("figure", { role: "group", "aria-label": name }, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys), canvas);
-    return { figure, draw: () => drawChart(canvas, shown, most, state, colors) };
-  });
-  const box = byId("charts");
-  const wasOpen = box.querySelector("details")?.open ?? true;
-  fill(box, element("details", { open: wasOpen, ontoggle: () => state.changed() }, element("summary", {}, "Charts"), ...made.map((one) => one.figure)));
-  return made.map((one) => one.draw);
+	/** @type {Map<string, any[]>} */
+	const byChart = new Map();
+	for (const counter of state.index.record.counters) {
+		if (!byChart.has(counter.chart)) byChart.set(counter.chart, []);
+		byChart.get(counter.chart).push(counter);
+	}
+	const made = [...byChart].map(([name, counters]) => {
+		const shown = counters.slice(0, DASHES.length);
+		const keys = shown.map((counter, number) => {
+			const key = element("span", { class: "key" }, counter.name);
+			const { variable, dash } = lineOf(counter, number);
+			key.style.setProperty("--color", `var(${variable})`);
+			key.style.setProperty("--dash", dash.length === 0 ? "solid" : dash[0] < 4 ? "dotted" : "dashed");
+			return key;
+		});
+		const canvas = element("canvas", { height: CHART_HEIGHT, role: "img", "aria-label": `Chart: ${name}` });
+		const most = shown.flatMap((counter) => counter.steps).reduce((highest, step) => Math.max(highest, step.value), 1);
+		const figure = element("figure", { role: "group", "aria-label": name }, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys), canvas);
+		return { figure, draw: () => drawChart(canvas, shown, most, state, colors) };
+	});
+	const box = byId("charts");
+	const wasOpen = box.querySelector("details")?.open ?? true;
+	fill(box, element("details", { open: wasOpen, ontoggle: () => state.changed() }, element("summary", {}, "Charts"), ...made.map((one) => one.figure)));
+	return made.map((one) => one.draw);
 }
 
 /**
@@ -98,42 +98,42 @@ function figures(state, colors) {
  * @param {import("./palette.js").Colors} colors
  */
 function drawChart(canvas, counters, most, state, colors) {
-  // As wide as the timeline, which has a scroll bar beside it; the border counts.
-  canvas.style.width = `${byId("lanes").clientWidth + 2}px`;
-  const { context, width, height } = prepared(canvas, CHART_HEIGHT);
-  const inner = width - LEFT;
-  const x = axisX(state, width);
-  const y = (value) => height - 4 - (value / most) * (height - 10);
-  context.save();
-  context.beginPath();
-  context.rect(LEFT, 0, inner, height);
-  context.clip();
-  drawFaults(context, colors, state, x, LEFT, inner, height);
-  drawFolds(context, colors, state.scale, x, height, false);
-  counters.forEach((counter, number) => {
-    const { variable, dash } = lineOf(counter, number);
-    context.strokeStyle = colors.get(variable);
-    context.setLineDash(dash);
-    context.lineWidth = 1.6;
-    context.beginPath();
-    context.moveTo(x(0), y(0));
-    let value = 0;
-    for (const { at, value: next, point } of counter.steps) {
-      const changed = state.index.byNumber.get(point);
-      const step = x(changed ? state.scale.placeOf(changed) : state.scale.placeAfter(at));
-      context.lineTo(step, y(value));
-      context.lineTo(step, y(next));
-      value = next;
-    }
-    context.lineTo(x(1), y(value));
-    context.stroke();
-  });
-  context.restore();
-  context.fillStyle = colors.get("--muted");
-  context.font = "10.5px system-ui, sans-serif";
-  context.textBaseline = "top";
-  context.textAlign = "right";
-  context.fillText(String(most), LEFT - 6, 3);
-  context.fillText("0", LEFT - 6, height - 14);
-  context.textAlign = "left";
+	// As wide as the timeline, which has a scroll bar beside it; the border counts.
+	canvas.style.width = `${byId("lanes").clientWidth + 2}px`;
+	const { context, width, height } = prepared(canvas, CHART_HEIGHT);
+	const inner = width - LEFT;
+	const x = axisX(state, width);
+	const y = (value) => height - 4 - (value / most) * (height - 10);
+	context.save();
+	context.beginPath();
+	context.rect(LEFT, 0, inner, height);
+	context.clip();
+	drawFaults(context, colors, state, x, LEFT, inner, height);
+	drawFolds(context, colors, state.scale, x, height, false);
+	counters.forEach((counter, number) => {
+		const { variable, dash } = lineOf(counter, number);
+		context.strokeStyle = colors.get(variable);
+		context.setLineDash(dash);
+		context.lineWidth = 1.6;
+		context.beginPath();
+		context.moveTo(x(0), y(0));
+		let value = 0;
+		for (const { at, value: next, point } of counter.steps) {
+			const changed = state.index.byNumber.get(point);
+			const step = x(changed ? state.scale.placeOf(changed) : state.scale.placeAfter(at));
+			context.lineTo(step, y(value));
+			context.lineTo(step, y(next));
+			value = next;
+		}
+		context.lineTo(x(1), y(value));
+		context.stroke();
+	});
+	context.restore();
+	context.fillStyle = colors.get("--muted");
+	context.font = "10.5px system-ui, sans-serif";
+	context.textBaseline = "top";
+	context.textAlign = "right";
+	context.fillText(String(most), LEFT - 6, 3);
+	context.fillText("0", LEFT - 6, height - 14);
+	context.textAlign = "left";
 }

@@ -2,7 +2,7 @@
 
 /** @returns {any} */
 export function byId(id) {
-  return document.getElementById(id);
+	return document.getElementById(id);
 }
 
 /**
@@ -12,14 +12,14 @@ export function byId(id) {
  * @returns {any}
  */
 export function element(tag, attributes, ...children) {
-  const created = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (typeof value === "function") created.addEventListener(name.slice(2), value);
-    else created.setAttribute(name, value === true ? "" : String(value));
-  }
-  created.append(...children.filter((child) => child !== null));
-  return created;
+	const created = document.createElement(tag);
+	for (const [name, value] of Object.entries(attributes)) {
+		if (value === null || value === undefined || value === false) continue;
+		if (typeof value === "function") created.addEventListener(name.slice(2), value);
+		else created.setAttribute(name, value === true ? "" : String(value));
+	}
+	created.append(...children.filter((child) => child !== null));
+	return created;
 }
 
 /**
@@ -28,17 +28,17 @@ export function element(tag, attributes, ...children) {
  * @param {...(Node | string | null)} children
  */
 export function fill(parent, ...children) {
-  parent.replaceChildren(...children.filter((child) => child !== null));
+	parent.replaceChildren(...children.filter((child) => child !== null));
 }
 
 /** @param {() => void} onclick */
 export function button(text, onclick, attributes = {}) {
-  return element("button", { type: "button", onclick, ...attributes }, text);
+	return element("button", { type: "button", onclick, ...attributes }, text);
 }
 
 /** A button that looks like a link. */
 export function linkButton(text, onclick, attributes = {}) {
-  return button(text, onclick, { class: "link", ...attributes });
+	return button(text, onclick, { class: "link", ...attributes });
 }
 
 /**
@@ -46,18 +46,18 @@ export function linkButton(text, onclick, attributes = {}) {
  * @returns {{context: CanvasRenderingContext2D, width: number, height: number}}
  */
 export function prepared(canvas, height) {
-  const scale = window.devicePixelRatio || 1;
-  const width = canvas.clientWidth || canvas.parentElement.clientWidth;
-  const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
-  if (canvas.width !== wide || canvas.height !== high) {
-    canvas.width = wide;
-    canvas.height = high;
-    canvas.style.height = `${height}px`;
-  }
-  const context = canvas.getContext("2d");
-  context.setTransform(scale, 0, 0, scale, 0, 0);
-  context.clearRect(0, 0, width, height);
-  return { context, width, height };
+	const scale = window.devicePixelRatio || 1;
+	const width = canvas.clientWidth || canvas.parentElement.clientWidth;
+	const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
+	if (canvas.width !== wide || canvas.height !== high) {
+		canvas.width = wide;
+		canvas.height = high;
+		canvas.style.height = `${height}px`;
+	}
+	const context = canvas.getContext("2d");
+	context.setTransform(scale, 0, 0, scale, 0, 0);
+	context.clearRect(0, 0, width, height);
+	return { context, width, height };
 }
 
 /**
@@ -65,7 +65,7 @@ export function prepared(canvas, height) {
  * @param {string[]} names of the columns
  */
 export function table(names, rows, caption, look) {
-  const head = names.map((name) => element("th", { scope: "col" }, name));
-  const title = caption ? element("caption", {}, caption) : null;
-  return element("div", { class: "wrap" }, element("table", { class: look }, title, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
+	const head = names.map((name) => element("th", { scope: "col" }, name));
+	const title = caption ? element("caption", {}, caption) : null;
+	return element("div", { class: "wrap" }, element("table", { class: look }, title, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
 }

@@ -12,8 +12,8 @@ const MOST_ITEMS = 100;
  * @param {any[]} items
  */
 function limited(items) {
-  const rest = items.length - MOST_ITEMS;
-  return element("ul", {}, ...items.slice(0, MOST_ITEMS), rest > 0 ? element("li", {}, `and ${rest} more`) : null);
+	const rest = items.length - MOST_ITEMS;
+	return element("ul", {}, ...items.slice(0, MOST_ITEMS), rest > 0 ? element("li", {}, `and ${rest} more`) : null);
 }
 
 /**
@@ -21,18 +21,18 @@ function limited(items) {
  * @returns {() => void} draws them
  */
 export function owners(view) {
-  const box = byId("owners");
-  let shown = "";
-  return () => {
-    const all = [...view.world.of("deployment"), ...view.world.of("set")].sort((one, other) => (one.name < other.name ? -1 : 1));
-    const text = JSON.stringify([all, view.chosenOwner]);
-    if (text === shown) return;
-    shown = text;
-    const isChosen = (owner) => view.chosenOwner === owner.id;
-    const item = (owner) =>
-      element("li", {}, linkButton(`${owner.kind} ${owner.name}`, () => view.chooseOwner(isChosen(owner) ? null : owner.id), { "aria-pressed": String(isChosen(owner)) }), `  ${owner.state} ready`);
-    fill(box, ...(all.length > 0 ? [element("h2", {}, "Deployments and sets (choose one to see its machines)"), limited(all.map(item))] : []));
-  };
+	const box = byId("owners");
+	let shown = "";
+	return () => {
+		const all = [...view.world.of("deployment"), ...view.world.of("set")].sort((one, other) => (one.name < other.name ? -1 : 1));
+		const text = JSON.stringify([all, view.chosenOwner]);
+		if (text === shown) return;
+		shown = text;
+		const isChosen = (owner) => view.chosenOwner === owner.id;
+		const item = (owner) =>
+			element("li", {}, linkButton(`${owner.kind} ${owner.name}`, () => view.chooseOwner(isChosen(owner) ? null : owner.id), { "aria-pressed": String(isChosen(owner)) }), `  ${owner.state} ready`);
+		fill(box, ...(all.length > 0 ? [element("h2", {}, "Deployments and sets (choose one to see its machines)"), limited(all.map(item))] : []));
+	};
 }
 
 /**
@@ -40,16 +40,16 @@ export function owners(view) {
  * @returns {() => void} draws them
  */
 export function problems(view) {
-  const box = byId("problems");
-  let shown = null;
-  return () => {
-    const tiles = view.world.tiles();
-    if (tiles === shown) return;
-    shown = tiles;
-    const bad = tiles.filter((tile) => tile.bad);
-    const item = (tile) => element("li", {}, linkButton(`${nameOf(tile)} ${tile.state}`, () => view.select(tile.key)));
-    fill(box, element("h2", {}, bad.length > 0 ? `▲ ${counted(bad.length, "problem")}` : "No problems"), bad.length > 0 ? limited(bad.map(item)) : null);
-  };
+	const box = byId("problems");
+	let shown = null;
+	return () => {
+		const tiles = view.world.tiles();
+		if (tiles === shown) return;
+		shown = tiles;
+		const bad = tiles.filter((tile) => tile.bad);
+		const item = (tile) => element("li", {}, linkButton(`${nameOf(tile)} ${tile.state}`, () => view.select(tile.key)));
+		fill(box, element("h2", {}, bad.length > 0 ? `▲ ${counted(bad.length, "problem")}` : "No problems"), bad.length > 0 ? limited(bad.map(item)) : null);
+	};
 }
 
 /**
@@ -57,38 +57,38 @@ export function problems(view) {
  * @returns {() => void} draws it
  */
 export function selection(view) {
-  const box = byId("entity");
-  let shown = "";
-  const part = (title, items) => (items.length > 0 ? [element("h3", {}, title), limited(items.map((item) => element("li", {}, item)))] : []);
+	const box = byId("entity");
+	let shown = "";
+	const part = (title, items) => (items.length > 0 ? [element("h3", {}, title), limited(items.map((item) => element("li", {}, item)))] : []);
 
-  async function details(id, token) {
-    const answer = await fetch(`/api/details?id=${encodeURIComponent(id)}`);
-    if (!answer.ok || token !== shown) return [];
-    const found = await answer.json();
-    const conditions = Array.isArray(found.conditions) ? found.conditions : [];
-    return [
-      ...part("Owners", found.owners.map((owner) => `${owner.kind} ${owner.name}: ${owner.state}`)),
-      ...(found.lastOperation?.description ? part("Last operation", [`${found.lastOperation.state ?? ""} ${found.lastOperation.description}`]) : []),
-      ...part(`Conditions of ${found.entity.name}`, conditions.map((one) => `${one.type} ${one.status} ${one.reason ?? ""} ${one.message ?? ""}`)),
-      ...part(`Pods of ${found.entity.name}`, found.pods.map((pod) => `${pod.name}: ${pod.phase}`)),
-      ...part(`Events of ${found.entity.name}`, found.events.map((one) => `${one.at ?? ""} ${one.reason ?? ""}: ${one.message ?? ""}`)),
-    ];
-  }
+	async function details(id, token) {
+		const answer = await fetch(`/api/details?id=${encodeURIComponent(id)}`);
+		if (!answer.ok || token !== shown) return [];
+		const found = await answer.json();
+		const conditions = Array.isArray(found.conditions) ? found.conditions : [];
+		return [
+			...part("Owners", found.owners.map((owner) => `${owner.kind} ${owner.name}: ${owner.state}`)),
+			...(found.lastOperation?.description ? part("Last operation", [`${found.lastOperation.state ?? ""} ${found.lastOperation.description}`]) : []),
+			...part(`Conditions of ${found.entity.name}`, conditions.map((one) => `${one.type} ${one.status} ${one.reason ?? ""} ${one.message ?? ""}`)),
+			...part(`Pods of ${found.entity.name}`, found.pods.map((pod) => `${pod.name}: ${pod.phase}`)),
+			...part(`Events of ${found.entity.name}`, found.events.map((one) => `${one.at ?? ""} ${one.reason ?? ""}: ${one.message ?? ""}`)),
+		];
+	}
 
-  async function draw() {
-    const tile = view.tile();
-    const token = JSON.stringify([tile?.key, tile && described(tile)]);
-    if (token === shown) return;
-    shown = token;
-    if (!tile) {
-      fill(box, element("h2", {}, "Nothing is selected"), element("p", {}, "Choose a tile, or press an arrow key in the topology."));
-      return;
-    }
-    const head = [element("h2", {}, nameOf(tile)), ...described(tile).split("; ").map((line) => element("p", {}, line))];
-    fill(box, ...head);
-    const ids = [tile.machine?.id, tile.node?.id].filter(Boolean);
-    const found = await Promise.all(ids.map((id) => details(id, token)));
-    if (token === shown) fill(box, ...head, ...found.flat());
-  }
-  return () => void draw();
+	async function draw() {
+		const tile = view.tile();
+		const token = JSON.stringify([tile?.key, tile && described(tile)]);
+		if (token === shown) return;
+		shown = token;
+		if (!tile) {
+			fill(box, element("h2", {}, "Nothing is selected"), element("p", {}, "Choose a tile, or press an arrow key in the topology."));
+			return;
+		}
+		const head = [element("h2", {}, nameOf(tile)), ...described(tile).split("; ").map((line) => element("p", {}, line))];
+		fill(box, ...head);
+		const ids = [tile.machine?.id, tile.node?.id].filter(Boolean);
+		const found = await Promise.all(ids.map((id) => details(id, token)));
+		if (token === shown) fill(box, ...head, ...found.flat());
+	}
+	return () => void draw();
 }

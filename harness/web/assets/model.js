@@ -13,50 +13,50 @@ export const NO_ZONE = "no VM yet";
 
 /** The entities by their ids. */
 export class World {
-  constructor() {
-    /** @type {Map<string, Entity>} */
-    this.entities = new Map();
-    this.number = 0;
-    /** @type {Tile[] | null} */
-    this.known = null;
-  }
+	constructor() {
+		/** @type {Map<string, Entity>} */
+		this.entities = new Map();
+		this.number = 0;
+		/** @type {Tile[] | null} */
+		this.known = null;
+	}
 
-  /**
-   * Applies changes of the server.
-   * @param {{number: number, all: boolean, changed: Entity[], removed: string[]}} changes
-   */
-  apply(changes) {
-    if (changes.all) this.entities.clear();
-    for (const entity of changes.changed) this.entities.set(entity.id, entity);
-    for (const id of changes.removed) this.entities.delete(id);
-    this.number = changes.number;
-    if (changes.all || changes.changed.length + changes.removed.length > 0) this.known = null;
-  }
+	/**
+	 * Applies changes of the server.
+	 * @param {{number: number, all: boolean, changed: Entity[], removed: string[]}} changes
+	 */
+	apply(changes) {
+		if (changes.all) this.entities.clear();
+		for (const entity of changes.changed) this.entities.set(entity.id, entity);
+		for (const id of changes.removed) this.entities.delete(id);
+		this.number = changes.number;
+		if (changes.all || changes.changed.length + changes.removed.length > 0) this.known = null;
+	}
 
-  /**
-   * The entities of a kind.
-   * @returns {Entity[]}
-   */
-  of(kind) {
-    return [...this.entities.values()].filter((entity) => entity.kind === kind);
-  }
+	/**
+	 * The entities of a kind.
+	 * @returns {Entity[]}
+	 */
+	of(kind) {
+		return [...this.entities.values()].filter((entity) => entity.kind === kind);
+	}
 
-  /**
-   * The owners of an entity, the nearest first.
-   * @param {Entity | undefined} entity
-   * @returns {Entity[]}
-   */
-  owners(entity) {
-    const owners = [];
-    for (let at = this.entities.get(entity?.parent ?? ""); at && owners.length < 8; at = this.entities.get(at.parent ?? "")) owners.push(at);
-    return owners;
-  }
+	/**
+	 * The owners of an entity, the nearest first.
+	 * @param {Entity | undefined} entity
+	 * @returns {Entity[]}
+	 */
+	owners(entity) {
+		const owners = [];
+		for (let at = this.entities.get(entity?.parent ?? ""); at && owners.length < 8; at = this.entities.get(at.parent ?? "")) owners.push(at);
+		return owners;
+	}
 
-  /** @returns {Tile[]} by zone and name */
-  tiles() {
-    this.known ??= joined(this);
-    return this.known;
-  }
+	/** @returns {Tile[]} by zone and name */
+	tiles() {
+		this.known ??= joined(this);
+		return this.known;
+	}
 }
 
 /**
@@ -64,37 +64,37 @@ export class World {
  * @returns {Tile[]}
  */
 function joined(world) {
-  const [machines, byName, nodes] = [new Map(), new Map(), new Map()];
-  for (const entity of world.entities.values()) {
-    if (entity.kind === "machine") {
-      machines.set(entity.uid || entity.id, entity);
-      byName.set(entity.name, entity);
-    }
-    if (entity.kind === "node") nodes.set(entity.name, entity);
-  }
-  /** @type {Tile[]} */
-  const tiles = [];
-  for (const vm of world.entities.values()) {
-    if (vm.kind !== "vm") continue;
-    // A VM without a uid names its machine only.
-    const machine = machines.get(vm.uid) ?? (vm.uid ? undefined : byName.get(vm.machine));
-    const node = nodes.get(vm.node);
-    // The machine does not exist, or has another VM.
-    const stray = !machine && (vm.uid || vm.machine) ? "no machine" : undefined;
-    tiles.push(tile(vm.id, vm.zone || "unknown", machine, vm, node, stray));
-    if (machine) {
-      machines.delete(machine.uid || machine.id);
-      byName.delete(machine.name);
-    }
-    if (node) nodes.delete(vm.node);
-  }
-  for (const node of nodes.values()) tiles.push(tile(node.id, node.zone || "other nodes", undefined, undefined, node));
-  for (const machine of machines.values()) tiles.push(tile(machine.id, NO_ZONE, machine, undefined, undefined));
-  return tiles.sort((one, other) => compared(one.zone, other.zone) || compared(nameOf(one), nameOf(other)));
+	const [machines, byName, nodes] = [new Map(), new Map(), new Map()];
+	for (const entity of world.entities.values()) {
+		if (entity.kind === "machine") {
+			machines.set(entity.uid || entity.id, entity);
+			byName.set(entity.name, entity);
+		}
+		if (entity.kind === "node") nodes.set(entity.name, entity);
+	}
+	/** @type {Tile[]} */
+	const tiles = [];
+	for (const vm of world.entities.values()) {
+		if (vm.kind !== "vm") continue;
+		// A VM without a uid names its machine only.
+		const machine = machines.get(vm.uid) ?? (vm.uid ? undefined : byName.get(vm.machine));
+		const node = nodes.get(vm.node);
+		// The machine does not exist, or has another VM.
+		const stray = !machine && (vm.uid || vm.machine) ? "no machine" : undefined;
+		tiles.push(tile(vm.id, vm.zone || "unknown", machine, vm, node, stray));
+		if (machine) {
+			machines.delete(machine.uid || machine.id);
+			byName.delete(machine.name);
+		}
+		if (node) nodes.delete(vm.node);
+	}
+	for (const node of nodes.values()) tiles.push(tile(node.id, node.zone || "other nodes", undefined, undefined, node));
+	for (const machine of machines.values()) tiles.push(tile(machine.id, NO_ZONE, machine, undefined, undefined));
+	return tiles.sort((one, other) => compared(one.zone, other.zone) || compared(nameOf(one), nameOf(other)));
 }
 
 function compared(one, other) {
-  return one < other ? -1 : Number(one > other);
+	return one < other ? -1 : Number(one > other);
 }
 
 /**
@@ -102,17 +102,17 @@ function compared(one, other) {
  * @param {Tile} of
  */
 export function nameOf(of) {
-  return of.machine?.name ?? of.node?.name ?? of.vm?.name ?? "";
+	return of.machine?.name ?? of.node?.name ?? of.vm?.name ?? "";
 }
 
 function tile(key, zone, machine, vm, node, stray) {
-  // The worst of the three counts: a VM that does not run, a node that is not ready, the phase of the machine.
-  const states = [vm, node, machine].filter(Boolean).map((entity) => entity.state);
-  const isRunning = vm === undefined || vm.state === "running";
-  const wrong = states.find((state) => !GOOD.has(state)) ?? stray;
-  const state = wrong ?? (isRunning ? (machine ?? node ?? vm).state : vm.state);
-  const text = [machine, vm, node].filter(Boolean).map((entity) => entity.name).join(" ").toLowerCase();
-  return { key, zone, machine, vm, node, state, bad: wrong !== undefined, text };
+	// The worst of the three counts: a VM that does not run, a node that is not ready, the phase of the machine.
+	const states = [vm, node, machine].filter(Boolean).map((entity) => entity.state);
+	const isRunning = vm === undefined || vm.state === "running";
+	const wrong = states.find((state) => !GOOD.has(state)) ?? stray;
+	const state = wrong ?? (isRunning ? (machine ?? node ?? vm).state : vm.state);
+	const text = [machine, vm, node].filter(Boolean).map((entity) => entity.name).join(" ").toLowerCase();
+	return { key, zone, machine, vm, node, state, bad: wrong !== undefined, text };
 }
 
 /**
@@ -120,11 +120,11 @@ function tile(key, zone, machine, vm, node, stray) {
  * @param {Tile} of
  */
 export function described(of) {
-  const parts = [];
-  if (of.machine) parts.push(`machine ${of.machine.name} is ${of.machine.state}`);
-  if (of.vm) parts.push(`VM ${of.vm.name} is ${of.vm.state}`);
-  if (of.node) parts.push(`node ${of.node.name} is ${of.node.state}`);
-  const pods = of.node?.pods;
-  if (pods) parts.push(`${pods.running} pods run, ${pods.pending} wait, ${pods.failed} failed`);
-  return `${parts.join("; ")}; zone ${of.zone}`;
+	const parts = [];
+	if (of.machine) parts.push(`machine ${of.machine.name} is ${of.machine.state}`);
+	if (of.vm) parts.push(`VM ${of.vm.name} is ${of.vm.state}`);
+	if (of.node) parts.push(`node ${of.node.name} is ${of.node.state}`);
+	const pods = of.node?.pods;
+	if (pods) parts.push(`${pods.running} pods run, ${pods.pending} wait, ${pods.failed} failed`);
+	return `${parts.join("; ")}; zone ${of.zone}`;
 }

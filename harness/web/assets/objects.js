@@ -2,14 +2,14 @@
 
 /** Applies a JSON merge patch (RFC 7386). */
 export function applied(target, patch) {
-  if (patch === null || typeof patch !== "object" || Array.isArray(patch)) return patch;
-  const isObject = target !== null && typeof target === "object" && !Array.isArray(target);
-  const result = isObject ? { ...target } : {};
-  for (const [name, value] of Object.entries(patch)) {
-    if (value === null) delete result[name];
-    else result[name] = applied(result[name], value);
-  }
-  return result;
+	if (patch === null || typeof patch !== "object" || Array.isArray(patch)) return patch;
+	const isObject = target !== null && typeof target === "object" && !Array.isArray(target);
+	const result = isObject ? { ...target } : {};
+	for (const [name, value] of Object.entries(patch)) {
+		if (value === null) delete result[name];
+		else result[name] = applied(result[name], value);
+	}
+	return result;
 }
 
 /**
@@ -18,15 +18,15 @@ export function applied(target, patch) {
  * @param {import("./record.js").Point | undefined} point
  */
 export function objectAt(index, point) {
-  const chain = [];
-  for (let at = point; at; at = at.previous === undefined ? undefined : index.byNumber.get(at.previous)) {
-    if (at.verb === "delete") {
-      if (at === point) return null;
-      break;
-    }
-    chain.push(at);
-  }
-  return chain.reverse().reduce((object, at) => applied(object, at.diff ?? {}), {});
+	const chain = [];
+	for (let at = point; at; at = at.previous === undefined ? undefined : index.byNumber.get(at.previous)) {
+		if (at.verb === "delete") {
+			if (at === point) return null;
+			break;
+		}
+		chain.push(at);
+	}
+	return chain.reverse().reduce((object, at) => applied(object, at.diff ?? {}), {});
 }
 
 /**
@@ -35,9 +35,9 @@ export function objectAt(index, point) {
  * @returns {{path: string[], value: any}[]}
  */
 export function leaves(patch, path = []) {
-  const isObject = patch !== null && typeof patch === "object" && !Array.isArray(patch);
-  if (!isObject || Object.keys(patch).length === 0) return path.length === 0 ? [] : [{ path, value: patch }];
-  return Object.entries(patch).flatMap(([name, value]) => leaves(value, [...path, name]));
+	const isObject = patch !== null && typeof patch === "object" && !Array.isArray(patch);
+	if (!isObject || Object.keys(patch).length === 0) return path.length === 0 ? [] : [{ path, value: patch }];
+	return Object.entries(patch).flatMap(([name, value]) => leaves(value, [...path, name]));
 }
 
 /**
@@ -45,7 +45,7 @@ export function leaves(patch, path = []) {
  * @param {string[]} path
  */
 export function valueAt(object, path) {
-  return path.reduce((value, name) => (value === null || value === undefined ? undefined : value[name]), object);
+	return path.reduce((value, name) => (value === null || value === undefined ? undefined : value[name]), object);
 }
 
 /**
@@ -55,7 +55,7 @@ export function valueAt(object, path) {
  * @returns {import("./record.js").Point[]}
  */
 export function writesOf(index, object, path) {
-  return (index.writes.get(object) ?? []).filter((point) => touches(point.diff, path));
+	return (index.writes.get(object) ?? []).filter((point) => touches(point.diff, path));
 }
 
 /**
@@ -63,11 +63,11 @@ export function writesOf(index, object, path) {
  * @param {string[]} path
  */
 export function touches(patch, path) {
-  let value = patch;
-  for (const name of path) {
-    if (value === undefined) return false;
-    if (value === null || typeof value !== "object" || Array.isArray(value)) return true;
-    value = value[name];
-  }
-  return value !== undefined;
+	let value = patch;
+	for (const name of path) {
+		if (value === undefined) return false;
+		if (value === null || typeof value !== "object" || Array.isArray(value)) return true;
+		value = value[name];
+	}
+	return value !== undefined;
 }

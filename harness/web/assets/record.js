@@ -22,11 +22,11 @@ const NEWEST_VERSION = 1;
  * @returns {Promise<any>}
  */
 export async function decode(text) {
-  const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const record = JSON.parse(await new Response(stream).text());
-  if (!(record.version <= NEWEST_VERSION)) throw new Error(`The record has version ${record.version}, and this page shows up to ${NEWEST_VERSION}`);
-  return record;
+	const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+	const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+	const record = JSON.parse(await new Response(stream).text());
+	if (!(record.version <= NEWEST_VERSION)) throw new Error(`The record has version ${record.version}, and this page shows up to ${NEWEST_VERSION}`);
+	return record;
 }
 
 /**
@@ -37,59 +37,59 @@ export async function decode(text) {
  * @param {V} value
  */
 function addTo(map, key, value) {
-  const list = map.get(key);
-  if (list) list.push(value);
-  else map.set(key, [value]);
+	const list = map.get(key);
+	if (list) list.push(value);
+	else map.set(key, [value]);
 }
 
 /** @returns {Index} */
 export function indexed(record) {
-  const index = {
-    record,
-    actors: new Map(record.actors.map((actor) => [actor.id, actor])),
-    points: record.points,
-    byNumber: new Map(record.points.map((point) => [point.number, point])),
-    byActor: new Map(),
-    spans: new Map(),
-    faults: record.spans.filter((span) => span.class === "fault"),
-    effects: new Map(),
-    writes: new Map(),
-    /** The actors that violations are about. */
-    named: new Set(),
-    violations: record.points.filter((point) => point.violates !== undefined),
-    lasted: Math.max(1, record.meta.lasted),
-    /** The next state of the same actor and kind. */
-    next: new Map(),
-    /** The last event of an actor at a time. */
-    lastAt: (actor, time) => (index.byActor.get(actor) ?? []).findLast((point) => point.at === time),
-  };
-  const latest = new Map();
-  for (const span of record.spans) {
-    const key = `${span.class} ${span.actor}`;
-    if (latest.has(key)) index.next.set(latest.get(key), span);
-    latest.set(key, span);
-  }
-  for (const point of record.points) {
-    addTo(index.byActor, point.actor, point);
-    if (point.cause !== undefined) addTo(index.effects, point.cause, point);
-    if (point.object !== undefined) addTo(index.writes, point.object, point);
-  }
-  for (const span of record.spans) addTo(index.spans, span.actor, span);
-  for (const point of index.violations) for (const number of [point.cause, ...(point.seen ?? [])]) index.named.add(index.byNumber.get(number)?.actor);
-  const verdict = index.byNumber.get(record.meta.verdict.point);
-  if (verdict && !index.violations.includes(verdict)) index.violations.push(verdict);
-  return index;
+	const index = {
+		record,
+		actors: new Map(record.actors.map((actor) => [actor.id, actor])),
+		points: record.points,
+		byNumber: new Map(record.points.map((point) => [point.number, point])),
+		byActor: new Map(),
+		spans: new Map(),
+		faults: record.spans.filter((span) => span.class === "fault"),
+		effects: new Map(),
+		writes: new Map(),
+		/** The actors that violations are about. */
+		named: new Set(),
+		violations: record.points.filter((point) => point.violates !== undefined),
+		lasted: Math.max(1, record.meta.lasted),
+		/** The next state of the same actor and kind. */
+		next: new Map(),
+		/** The last event of an actor at a time. */
+		lastAt: (actor, time) => (index.byActor.get(actor) ?? []).findLast((point) => point.at === time),
+	};
+	const latest = new Map();
+	for (const span of record.spans) {
+		const key = `${span.class} ${span.actor}`;
+		if (latest.has(key)) index.next.set(latest.get(key), span);
+		latest.set(key, span);
+	}
+	for (const point of record.points) {
+		addTo(index.byActor, point.actor, point);
+		if (point.cause !== undefined) addTo(index.effects, point.cause, point);
+		if (point.object !== undefined) addTo(index.writes, point.object, point);
+	}
+	for (const span of record.spans) addTo(index.spans, span.actor, span);
+	for (const point of index.violations) for (const number of [point.cause, ...(point.seen ?? [])]) index.named.add(index.byNumber.get(number)?.actor);
+	const verdict = index.byNumber.get(record.meta.verdict.point);
+	if (verdict && !index.violations.includes(verdict)) index.violations.push(verdict);
+	return index;
 }
 
 /** Whether a call or a request failed. That a VM does not exist before its creation is no failure. */
 export function isFailure(point) {
-  return point.code !== undefined && point.code !== "OK" && !(point.call === "GetMachineStatus" && point.code === "NotFound");
+	return point.code !== undefined && point.code !== "OK" && !(point.call === "GetMachineStatus" && point.code === "NotFound");
 }
 
 /** The begin of the fault that changed a call, or the first event of that fault. */
 export function beginOfFault(index, point) {
-  const all = index.byActor.get(`fault/${point.fault}`) ?? [];
-  return all.findLast((other) => other.number < point.number) ?? all[0];
+	const all = index.byActor.get(`fault/${point.fault}`) ?? [];
+	return all.findLast((other) => other.number < point.number) ?? all[0];
 }
 
 /**
@@ -97,8 +97,8 @@ export function beginOfFault(index, point) {
  * @param {Index} index
  */
 export function actorName(index, id) {
-  const actor = index.actors.get(id);
-  if (!actor) return id;
-  if (["scenario", "cloud", "object", "vm"].includes(actor.kind)) return actor.name;
-  return `${actor.kind} ${actor.name}`;
+	const actor = index.actors.get(id);
+	if (!actor) return id;
+	if (["scenario", "cloud", "object", "vm"].includes(actor.kind)) return actor.name;
+	return `${actor.kind} ${actor.name}`;
 }

@@ -25,51 +25,51 @@ const SHARE = 4;
  * @returns {Promise<() => void>} asks for a newer record soon
  */
 export async function timeline(colors, more) {
-  const load = async () => (await fetch("/api/record")).json();
-  const state = new State(indexed(await load()));
-  state.follows = true;
-  const drawings = [tools(state), overview(state, colors), lanes(state, colors), charts(state, colors), list(state), detail(state)];
-  keys(state, more);
-  state.onChange(() => drawings.forEach((one) => one()));
-  new ResizeObserver(() => state.changed()).observe(byId("main"));
-  if (location.hash.length > 1) state.restore();
-  state.changed();
-  showChecks();
+	const load = async () => (await fetch("/api/record")).json();
+	const state = new State(indexed(await load()));
+	state.follows = true;
+	const drawings = [tools(state), overview(state, colors), lanes(state, colors), charts(state, colors), list(state), detail(state)];
+	keys(state, more);
+	state.onChange(() => drawings.forEach((one) => one()));
+	new ResizeObserver(() => state.changed()).observe(byId("main"));
+	if (location.hash.length > 1) state.restore();
+	state.changed();
+	showChecks();
 
-  /** The checks of a run; a session has none. */
-  function showChecks() {
-    if (state.index.record.checks.length > 0) checks(state);
-  }
+	/** The checks of a run; a session has none. */
+	function showChecks() {
+		if (state.index.record.checks.length > 0) checks(state);
+	}
 
-  /** Shows a newer record. A run that fails meanwhile selects its violation. */
-  function show(record) {
-    const before = state.index.violations.length;
-    state.replace(record);
-    showChecks();
-    if (state.index.violations.length > before) state.select(state.index.violations[0].number);
-  }
+	/** Shows a newer record. A run that fails meanwhile selects its violation. */
+	function show(record) {
+		const before = state.index.violations.length;
+		state.replace(record);
+		showChecks();
+		if (state.index.violations.length > before) state.select(state.index.violations[0].number);
+	}
 
-  let [waiting, again] = [false, false];
-  async function refresh() {
-    if (waiting) {
-      again = true;
-      return;
-    }
-    waiting = true;
-    const begin = performance.now();
-    try {
-      if (!document.hidden) show(await load());
-    } catch {
-      // The connection is shown in the head; the next change asks again.
-    }
-    setTimeout(() => {
-      waiting = false;
-      if (again) {
-        again = false;
-        void refresh();
-      }
-    }, Math.max(state.index.record.meta.stage === "sim" ? PERIOD_IN_SIM : PERIOD, SHARE * (performance.now() - begin)));
-  }
-  document.addEventListener("visibilitychange", () => void refresh());
-  return () => void refresh();
+	let [waiting, again] = [false, false];
+	async function refresh() {
+		if (waiting) {
+			again = true;
+			return;
+		}
+		waiting = true;
+		const begin = performance.now();
+		try {
+			if (!document.hidden) show(await load());
+		} catch {
+			// The connection is shown in the head; the next change asks again.
+		}
+		setTimeout(() => {
+			waiting = false;
+			if (again) {
+				again = false;
+				void refresh();
+			}
+		}, Math.max(state.index.record.meta.stage === "sim" ? PERIOD_IN_SIM : PERIOD, SHARE * (performance.now() - begin)));
+	}
+	document.addEventListener("visibilitychange", () => void refresh());
+	return () => void refresh();
 }

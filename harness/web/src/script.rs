@@ -37,6 +37,7 @@ modules! {
     "chart.js",
     "lanes.js",
     "list.js",
+    "logs.js",
     "detail.js",
     "checks.js",
     "head.js",

@@ -88,6 +88,11 @@ impl Faults {
         }))
     }
 
+    /// The start of the server, from which the windows of rules count.
+    pub fn start(&self) -> Timestamp {
+        self.0.start
+    }
+
     /// Adds a rule after the others. It takes effect immediately, also on open watches.
     ///
     /// # Errors

@@ -131,6 +131,7 @@ pub(crate) fn record() -> RunRecord {
             ],
         }],
         checks: Vec::new(),
+        logs: Vec::new(),
         dropped: Vec::new(),
     }
 }

@@ -135,6 +135,7 @@ impl Recorder {
             points,
             counters,
             checks,
+            logs: self.logs,
             dropped: self.dropped,
         }
     }

@@ -30,7 +30,8 @@ pub use self::session::Session;
 use self::spans::Spans;
 use crate::draft::{Draft, Interest, ObjectKey, StepMark};
 use crate::limits::{self, MOST_POINTS};
-use crate::model::{ActorKind, Dropped, Micros, Point, Verb};
+use crate::logs;
+use crate::model::{ActorKind, Dropped, Log, Micros, Point, Verb};
 
 /// The id of the actor of the scenario.
 const SCENARIO: &str = "scenario";
@@ -58,7 +59,10 @@ pub struct Recorder {
     /// The id of the point of the latest observation; `None`: it has none.
     latest: Option<u64>,
     heartbeats: u64,
+    /// When the quiet end of the run began.
+    quiet: Option<Micros>,
     dropped: Vec<Dropped>,
+    logs: Vec<Log>,
     causes_known: bool,
 }
 
@@ -81,7 +85,9 @@ impl Recorder {
             leader: String::new(),
             latest: None,
             heartbeats: 0,
+            quiet: None,
             dropped: Vec::new(),
+            logs: Vec::new(),
             causes_known: false,
         }
     }
@@ -106,11 +112,17 @@ impl Recorder {
             Seen::Quiet(quiet) => {
                 if *quiet == Quiet::Began {
                     self.end_rules(at);
+                    self.quiet = Some(at);
                 }
                 self.note_lines(at, lines)
             }
             Seen::Note(_) => self.note_lines(at, lines),
         };
+    }
+
+    /// Adds the logs of processes, each with the name of its file and its content.
+    pub fn add_logs<'a>(&mut self, files: impl Iterator<Item = (&'a str, &'a [u8])>) {
+        self.logs = logs::of(files, self.started, &mut self.dropped);
     }
 
     /// Records a note of the harness.

@@ -53,12 +53,30 @@ pub enum Window {
     Ends,
 }
 
+impl StageEventKind {
+    /// Whether it is the begin or the end of a fault.
+    fn is_window(&self) -> bool {
+        matches!(
+            self,
+            Self::Fault {
+                window: Window::Begins | Window::Ends,
+                ..
+            }
+        )
+    }
+}
+
 impl Recorder {
-    /// Adds what the stage reports after the run, in the order of time.
+    /// Adds what the stage reports after the run, in the order of time. A fault that begins or ends after the last observation
+    /// does so after the run. The quiet end of a run removes all faults.
     pub fn add_stage_events(&mut self, events: Vec<StageEvent>) {
         let step = std::mem::take(&mut self.step);
+        let last = self.points.iter().map(|draft| draft.point.at).max();
         for event in events {
             let at = self.micros(event.at);
+            if event.what.is_window() && last.is_none_or(|last| at > last) {
+                continue;
+            }
             match event.what {
                 StageEventKind::Process { name, text, runs } => {
                     let actor = self.actors.process(&name);
@@ -77,6 +95,9 @@ impl Recorder {
             if let Some(draft) = self.points.last_mut() {
                 draft.order = event.number.map(TracePlace::of);
             }
+        }
+        if let Some(quiet) = self.quiet {
+            self.spans.end_by(SpanClass::Fault, quiet);
         }
         self.step = step;
     }

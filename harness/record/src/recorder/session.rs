@@ -81,6 +81,7 @@ impl Recorder {
             points,
             counters,
             checks,
+            logs: self.logs.clone(),
             dropped,
         }
     }

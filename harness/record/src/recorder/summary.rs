@@ -1,5 +1,7 @@
 //! Describes a write that the narrative does not mention: which fields it changes, with old and new values.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use judge::object::text;
 use judge::writes::{change, shown};
@@ -71,7 +73,10 @@ fn elements(path: &[&str], before: &Value, after: &[Value], fields: &mut Vec<Str
             Some(old) if status(old) != status(new) => {
                 fields.push(change(&format!("{list} {id}"), &status(old), &status(new)))
             }
-            Some(_) => {}
+            Some(old) => {
+                let parts = changed_parts(old, new);
+                fields.extend((!parts.is_empty()).then(|| format!("{list} {id}: other {}", parts.join(", "))));
+            }
         }
     }
     for old in before {
@@ -81,8 +86,21 @@ fn elements(path: &[&str], before: &Value, after: &[Value], fields: &mut Vec<Str
         }
     }
     if fields.len() == known {
-        fields.push(list);
+        let moved = before.iter().map(identity).ne(after.iter().map(identity));
+        fields.push(if moved { format!("{list}: other order") } else { list });
     }
+}
+
+/// The names of the fields in which two versions of an element differ, without times.
+fn changed_parts(old: &Value, new: &Value) -> Vec<String> {
+    let names = |value: &Value| {
+        value
+            .as_object()
+            .map(|fields| fields.keys().cloned().collect::<BTreeSet<_>>())
+    };
+    let (old_names, new_names) = (names(old).unwrap_or_default(), names(new).unwrap_or_default());
+    let differs = |name: &&String| !TIMES.contains(&name.as_str()) && old.get(name.as_str()) != new.get(name.as_str());
+    old_names.union(&new_names).filter(differs).cloned().collect()
 }
 
 /// A new element: a condition with its status.
@@ -129,6 +147,15 @@ mod tests {
         json!({ "metadata": { "finalizers": ["f"] }, "spec": { "taints": [{ "key": "a", "effect": "NoSchedule" }] } }),
         json!({ "metadata": {}, "spec": { "taints": [{ "key": "b", "effect": "NoExecute" }] } }),
         "machine m metadata.finalizers removed (was [\"f\"]), spec.taints + b:NoExecute, spec.taints - a:NoSchedule"
+    )]
+    #[case::another_order(
+        json!({ "status": { "targets": ["a", "b", "c"] } }), json!({ "status": { "targets": ["c", "a", "b"] } }),
+        "machine m status.targets: other order"
+    )]
+    #[case::the_message_of_a_condition(
+        json!({ "status": { "conditions": [{ "type": "Ready", "status": "True", "message": "a" }, { "type": "Other", "status": "True" }] } }),
+        json!({ "status": { "conditions": [{ "type": "Ready", "status": "True", "message": "b" }, { "type": "Other", "status": "True" }] } }),
+        "machine m status.conditions Ready: other message"
     )]
     #[case::only_a_time(
         json!({ "status": { "lastUpdateTime": "2030-01-01T00:00:00Z" } }), json!({ "status": { "lastUpdateTime": "2030-01-01T00:00:01Z" } }),

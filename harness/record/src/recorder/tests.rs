@@ -268,6 +268,35 @@ fn processes_have_states_from_the_stage_and_the_lease() {
 }
 
 #[test]
+fn windows_of_the_stage_end_with_the_quiet_end_and_do_not_begin_after_the_run() {
+    let mut recorder = Recorder::new(at(10));
+    observe(&mut recorder, 40, Seen::Quiet(Quiet::Began), None, &["quiet"]);
+    observe(&mut recorder, 50, vm(VmState::Running), None, &["vm-1 runs"]);
+    let fault = |seconds: i64, name: &str, window| StageEvent {
+        number: None,
+        at: at(seconds),
+        what: StageEventKind::Fault {
+            name: name.to_owned(),
+            text: name.to_owned(),
+            window,
+        },
+    };
+    recorder.add_stage_events(vec![
+        fault(5, "rule", Window::Begins),
+        fault(15, "lag", Window::Begins),
+        fault(20, "lag", Window::Ends),
+        fault(30, "other", Window::Begins),
+        fault(60, "late", Window::Begins),
+        fault(60, "other", Window::Ends),
+    ]);
+    let record = finish(recorder, None);
+    assert_eq!(
+        spans(&record, Class::Fault),
+        [("rule", 0, Some(30)), ("lag", 5, Some(10)), ("other", 20, Some(30))]
+    );
+}
+
+#[test]
 fn of_too_many_events_the_least_interesting_are_dropped_and_counted() {
     let mut recorder = Recorder::new(START);
     recorder.step(at(0), 1, &wait(Duration::from_secs(1)), None);

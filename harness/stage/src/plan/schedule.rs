@@ -54,6 +54,30 @@ pub enum Part {
     Ends,
 }
 
+/// The times in which the rules of a plan for the API server, which started at `start`, can have an effect.
+pub fn api_windows(disturbances: &[Disturbance], start: Timestamp) -> Vec<Scheduled> {
+    let after = |passed: Duration| start.checked_add(SignedDuration::try_from(passed).ok()?).ok();
+    let windows = disturbances.iter().enumerate().filter_map(|(index, disturbance)| {
+        let Disturbance::Api(rule) = disturbance else {
+            return None;
+        };
+        let part = |at: Option<Timestamp>, part: Part, text: String| {
+            Some(Scheduled {
+                at: at?,
+                disturbance: index,
+                text,
+                part,
+            })
+        };
+        let window = rule.matches.window.unwrap_or_default();
+        let begin = part(after(window.from), Part::Begins, disturbance.to_string());
+        let end = window.until.and_then(after);
+        let end = part(end, Part::Ends, format!("API fault {} is over", rule.name));
+        Some([begin, end].into_iter().flatten())
+    });
+    windows.flatten().collect()
+}
+
 impl Log {
     fn add(&self, scheduled: Scheduled) {
         self.lock().push(scheduled);

@@ -36,7 +36,8 @@ use crate::clusters::Clusters;
 use crate::deploy::MCM_ACCOUNT;
 use crate::naming::agents_named;
 use crate::plan::effects::of_gate;
-use crate::plan::{hits, schedule};
+use crate::plan::hits;
+use crate::plan::schedule::{self, api_windows};
 use crate::result::StageResult;
 use crate::supervised::{self, Supervised, crash_at, has_crashed_at, narrate_processes};
 use crate::writes::Writes;
@@ -74,7 +75,9 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
                     |process| Some(stage.gate_of(process)),
                 );
                 let effects = of_gate(&stage.gate_of(job.effects.unwrap_or(Process::Mcm)));
-                (outcome, effects, hits, stage.schedule.all())
+                let mut scheduled = stage.schedule.all();
+                scheduled.extend(api_windows(&job.plan.disturbances, stage.api_faults.start()));
+                (outcome, effects, hits, scheduled)
             }
             Err(error) => (Err(error), Vec::new(), Vec::new(), Vec::new()),
         };

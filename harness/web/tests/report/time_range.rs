@@ -1,5 +1,6 @@
 //! The time range, the search, and links that restore them.
 
+use record::{Log, LogLine, Micros};
 use serde_json::json;
 
 use crate::report::{Report, failed_run};
@@ -60,6 +61,51 @@ fn a_link_restores_the_event_the_search_and_the_axis() {
         .page
         .wait("document.querySelector('#detail h2').textContent.startsWith('Event 7:')");
     assert_eq!(report.listed(), record.points.len());
+}
+
+#[test]
+fn the_range_and_the_words_of_a_search_apply_to_the_logs() {
+    let mut record = failed_run();
+    let line = |at: u64, text: &str| LogLine {
+        at: Micros(at),
+        text: text.to_owned(),
+    };
+    let end = record.meta.lasted.0;
+    let log = |name: &str, lines: Vec<LogLine>| Log {
+        name: name.to_owned(),
+        lines,
+    };
+    record.logs = vec![
+        log(
+            "fakecloud",
+            vec![line(1, "serves"), line(end, "<img src=x onerror=alert(1)>")],
+        ),
+        log("mcm", vec![line(0, "leads"), line(end, "creates a VM")]),
+    ];
+    let Some(report) = Report::open(&record) else { return };
+    let summary = || report.page.text("document.querySelector('#logs summary').textContent");
+    let text = || report.page.text("document.querySelector('#logs pre').textContent");
+    assert_eq!(summary(), "Logs: 4 lines in this range");
+    report.page.eval("document.querySelector('#logs details').open = true");
+    report
+        .page
+        .wait("document.querySelector('#logs pre').textContent !== ''");
+    let expected = ["mcm  leads", "fakecloud  serves", "<img src=x", "creates a VM"];
+    for (shown, expected) in text().lines().zip(expected) {
+        assert!(shown.contains(expected), "{shown}");
+    }
+    let (left, top, width, height) = report.page.place_of("#overview");
+    let at = |part: f64| (left + part * width, top + height / 2.0);
+    report.page.drag(at(0.0), at(0.5));
+    assert_eq!(summary(), "Logs: 2 lines in this range");
+    report.page.press("f");
+    report.page.press("/");
+    report.page.type_text("vm -is:violation");
+    report.page.frame();
+    assert_eq!(summary(), "Logs: 1 line in this range");
+    report.page.eval("const choice = document.querySelector('#logs select'); choice.value = 'fakecloud'; choice.dispatchEvent(new Event('change'))");
+    assert_eq!(summary(), "Logs: 0 lines in this range");
+    assert_eq!(report.page.complaints(), Vec::<String>::new());
 }
 
 #[test]
