@@ -151,6 +151,11 @@ impl Up {
                     "--without and --controller are for stages of processes; on stage kind mcm is a Deployment".into(),
                 ));
             }
+            if self.kubelets != 0 {
+                return Err(Stop::Usage(
+                    "--kubelets is for stages of processes; on stage kind it changes nothing: leave it out".to_owned(),
+                ));
+            }
             availability::check([StageKind::Kind])?;
             let mut shown = Shown {
                 kind: StageKind::Kind,
