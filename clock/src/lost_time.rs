@@ -18,6 +18,8 @@ const JITTER: Duration = Duration::from_millis(5);
 const SAMPLED: u32 = 5;
 /// The period of reads of the run-queue statistics of the started processes: there may be hundreds of threads.
 const DESCENDANTS_SAMPLED: Duration = Duration::from_secs(1);
+/// The longest wait of a thread that counts in full.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Losses within this period share one entry, which bounds memory to one entry per second.
 const RESOLUTION: Duration = Duration::from_secs(1);
 
@@ -158,12 +160,19 @@ fn watch_descendants(measured: &Measured) {
     let (never, condition) = (Mutex::new(()), Condvar::new());
     let mut guard = never.lock();
     let mut waits = Waits::default();
+    waits.of_descendants();
+    let (mut before, mut room) = (clock.now(), Duration::ZERO);
     loop {
-        let lost = waits.of_descendants();
-        if lost > JITTER {
-            measured.lock().add(clock.now(), lost);
-        }
         condition.wait_for(&mut guard, DESCENDANTS_SAMPLED);
+        let now = clock.now();
+        // A wait counts when it ends, in full. The waits of several threads overlap: together they lose at most all the time.
+        room = (room + elapsed(before, now)).min(LONGEST_WAIT);
+        before = now;
+        let lost = waits.of_descendants().min(room);
+        room -= lost;
+        if lost > JITTER {
+            measured.lock().add(now, lost);
+        }
     }
 }
 

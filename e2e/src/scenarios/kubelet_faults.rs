@@ -28,8 +28,8 @@ pub(super) fn scenario() -> Scenario {
         .step(wait(seconds(10)))
         .step(kubelet("m-1", KubeletAction::End(KubeletFaultKind::Slow)))
         .step(kubelet("m-1", KubeletAction::End(KubeletFaultKind::Clock)))
-        .step(kubelet("m-1", KubeletAction::Flap(flapping())))
-        .step(wait(seconds(20)))
+        .step(kubelet("m-1", KubeletAction::Flap(mostly_down())))
+        .eventually(node_grace() + slack(), phase("m-1", Phase::Unknown))
         .step(kubelet("m-1", KubeletAction::End(KubeletFaultKind::Outage)));
     recovers(scenario)
 }
@@ -38,9 +38,10 @@ fn short() -> GoDuration {
     GoDuration(Duration::from_secs(1))
 }
 
-fn flapping() -> KubeletFlapping {
+/// Down for nearly the whole cycle, beginning with it.
+fn mostly_down() -> KubeletFlapping {
     KubeletFlapping {
-        every: GoDuration(Duration::from_secs(10)),
-        up_percent: 50,
+        every: GoDuration(Duration::from_mins(10)),
+        up_percent: 1,
     }
 }

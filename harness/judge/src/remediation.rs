@@ -26,6 +26,21 @@ pub fn is_remediation_requested(machine: &Value) -> bool {
         .all(|type_| condition_status(machine, type_) == "False")
 }
 
+/// The reasons of failed checks. Others are those of other controllers.
+const REASONS: [&str; 5] = [
+    "NodeDeleted",
+    "NodeStartupTimeout",
+    "UnhealthyNode",
+    "UnhealthyMachine",
+    "HasRemediateAnnotation",
+];
+
+/// Whether the Machine failed a health check, not one of another controller.
+pub fn has_failed_check(machine: &Value) -> bool {
+    condition(machine, keys::HEALTH_CHECK_SUCCEEDED)
+        .is_some_and(|condition| condition["status"] == "False" && REASONS.contains(&text(condition, "/reason")))
+}
+
 /// The annotations that pause a check, or exclude a Machine from checks.
 const PAUSED: [&str; 2] = [keys::PAUSED_ANNOTATION, keys::CAPI_PAUSED_ANNOTATION];
 

@@ -32,7 +32,7 @@ pub use self::model::{
     LogLine, Meta, Micros, Place, Point, RunRecord, Span, SpanClass, TraceHash, Unmet, Verb, Verdict,
 };
 pub use self::read::{MOST_BYTES, ReadError, check_size, read};
-pub use self::recorder::{Program, Recorder, Session, StageEvent, StageEventKind, Window};
+pub use self::recorder::{Limit, Program, Recorder, Session, StageEvent, StageEventKind, Window};
 pub use self::redact::{is_copy, without_secrets};
 
 /// The name of the file with a record.

@@ -12,6 +12,8 @@ use crate::model::{Dropped, Log, LogLine, Micros};
 const MOST_BYTES: usize = 400_000;
 /// The maximum length of a line, in characters. The rest is cut off.
 const LONGEST: usize = 1000;
+/// The number of words of a line among which klog's time is.
+const KLOG_WORDS: usize = 8;
 /// The kind of what is left out.
 const DROPPED: &str = "lines of logs";
 
@@ -72,8 +74,7 @@ fn fitting<'a>(lines: impl Iterator<Item = &'a LogLine>, most: usize) -> usize {
 
 /// The log in a file; `None`: it is none, or it is empty.
 fn parsed(name: &str, content: &[u8], started: Timestamp) -> Option<Log> {
-    let is_log = name.ends_with(".log") || name == "log.txt";
-    let (stem, _) = name.split_once('.').filter(|_| is_log)?;
+    let stem = name.strip_suffix(".log").or((name == "log.txt").then_some("log"))?;
     let mut at = Micros(0);
     let text = String::from_utf8_lossy(content);
     let lines = text.lines().filter(|line| !line.trim().is_empty()).map(|line| {
@@ -119,14 +120,22 @@ fn timed(line: &str, started: Timestamp) -> (Option<Micros>, &str) {
     (time.map(since), line)
 }
 
-/// The time of a line of klog, `I0102 15:04:05.000000 …`, which has no year.
+/// The time of a line of klog, `I0102 15:04:05.000000 …`, also within another line, as in the journal of a node. It has no
+/// year: the nearest time to the start of the run counts.
 fn klog(line: &str, started: Timestamp) -> Option<Timestamp> {
-    let day = line.get(1..5).filter(|_| line.starts_with(['I', 'W', 'E', 'F']))?;
-    let (month, day) = (day.get(..2)?.parse().ok()?, day.get(2..)?.parse().ok()?);
-    let clock: jiff::civil::Time = line.get(6..)?.split_whitespace().next()?.parse().ok()?;
-    let year = started.to_zoned(TimeZone::UTC).year();
-    let date = jiff::civil::Date::new(year, month, day).ok()?;
-    Some(date.to_datetime(clock).to_zoned(TimeZone::UTC).ok()?.timestamp())
+    let words: Vec<&str> = line.split_whitespace().take(KLOG_WORDS).collect();
+    words.windows(2).find_map(|pair| {
+        let [day, clock] = pair else { return None };
+        let day = day.strip_prefix(['I', 'W', 'E', 'F']).filter(|day| day.len() == 4)?;
+        let (month, day) = (day.get(..2)?.parse().ok()?, day.get(2..)?.parse().ok()?);
+        let clock: jiff::civil::Time = clock.parse().ok()?;
+        let year = started.to_zoned(TimeZone::UTC).year();
+        let times = [year - 1, year, year + 1].into_iter().filter_map(|year| {
+            let date = jiff::civil::Date::new(year, month, day).ok()?;
+            Some(date.to_datetime(clock).to_zoned(TimeZone::UTC).ok()?.timestamp())
+        });
+        times.min_by_key(|time| time.duration_since(started).abs())
+    })
 }
 
 /// The first time in a line that has a date, in UTC if it names no zone: `[2026-01-02 15:04:05,000] …`,
@@ -139,12 +148,12 @@ fn within(line: &str) -> Option<Timestamp> {
         rest = rest.get(begin..)?;
         let end = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
         let (candidate, after) = rest.split_at(end);
-        let text = candidate.trim().replace(',', ".");
+        let text = candidate.trim_end_matches([' ', '-', ':', '.', '+']).replace(',', ".");
         if let Ok(time) = text.parse::<Timestamp>() {
             return Some(time);
         }
         if let Ok(time) = text.parse::<DateTime>()
-            && candidate.len() >= "2026-01-02 15:04:05".len()
+            && text.len() >= "2026-01-02 15:04:05".len()
         {
             return Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp());
         }
@@ -181,6 +190,16 @@ mod tests {
         3_250_000,
         "[2026-03-01 12:00:03,250] kopf [INFO] up"
     )]
+    #[case::of_klog_in_a_journal(
+        "Mar 01 12:00:02 n-1 kubelet[7]: E0301 12:00:02.5 1 kubelet.go:1] down",
+        2_500_000,
+        "Mar 01 12:00:02 n-1 kubelet[7]: E0301 12:00:02.5 1 kubelet.go:1] down"
+    )]
+    #[case::of_python(
+        "2026-03-01 12:00:03,250 - name - INFO - up",
+        3_250_000,
+        "2026-03-01 12:00:03,250 - name - INFO - up"
+    )]
     #[case::in_json(
         r#"{"level":"info","ts":"2026-03-01T12:00:04Z","msg":"up"}"#,
         4_000_000,
@@ -201,6 +220,15 @@ mod tests {
     }
 
     #[test]
+    fn a_run_over_new_year_has_lines_of_both_years() {
+        let started = "2026-12-31T23:59:58Z".parse().unwrap();
+        let content = "I1231 23:59:59.0 1 a.go:1] old\nI0101 00:00:01.0 1 a.go:1] new";
+        let log = parsed("mcm.log", content.as_bytes(), started).unwrap();
+        let times: Vec<u64> = log.lines.iter().map(|line| line.at.0).collect();
+        assert_eq!(times, [1_000_000, 3_000_000]);
+    }
+
+    #[test]
     fn a_line_without_a_time_has_that_of_the_line_before() {
         let log = of_file("mcm.log", "+1s panicked:\n\n  at main.rs:1\n+2s up\n").unwrap();
         let times: Vec<u64> = log.lines.iter().map(|line| line.at.0).collect();
@@ -209,6 +237,7 @@ mod tests {
 
     #[rstest]
     #[case::of_a_process("mcm-0.log", Some("mcm-0"))]
+    #[case::of_an_earlier_container("logs/mcm-x.previous.log", Some("logs/mcm-x.previous"))]
     #[case::of_a_simulated_world("log.txt", Some("log"))]
     #[case::a_trace("trace.txt", None)]
     fn only_logs_count(#[case] file: &str, #[case] name: Option<&str>) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ::record::{FILE, Place, Program, ReadError, Recorder, RunRecord, Session, check_size, read, without_secrets};
 use clock::Clock;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use scenario::job::Job;
 use scenario::result::RunResult;
 use sim::{Entry, Trace};
@@ -87,7 +87,7 @@ pub fn complete(job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Resu
     let mut recorder = recorder.unwrap_or_else(|| Recorder::new(Clock::wall().now()));
     if let Some(stage) = stage {
         let events = trace::stage_events(&stage.processes, &stage.scheduled, &job.plan.disturbances);
-        recorder.add_stage_events(events);
+        recorder.add_stage_events(events, end_of(&recorder, result));
         let logs = stage.logs.iter();
         recorder.add_logs(logs.map(|(name, content)| (name.as_str(), content.as_slice())));
         if !stage.entries.is_empty() {
@@ -95,6 +95,12 @@ pub fn complete(job: &Job, result: &RunResult, ran: Option<Ran<'_>>) -> io::Resu
         }
     }
     Ok(recorder.finish(job, result, plan(job)?, program()))
+}
+
+/// The end of a run by the clock of its stage.
+fn end_of(recorder: &Recorder, result: &RunResult) -> Timestamp {
+    let lasted = SignedDuration::try_from_secs_f64(result.stage_seconds).unwrap_or(SignedDuration::MAX);
+    recorder.started().saturating_add(lasted).unwrap_or(Timestamp::MAX)
 }
 
 fn add_causes(recorder: &mut Recorder, trace: &[Entry]) {
@@ -122,7 +128,7 @@ fn program() -> Program {
 /// virtual time, `plan` the plan of the job as YAML.
 pub fn so_far(job: &Job, mut recorder: Recorder, trace: Option<&Trace>, now: Timestamp, plan: String) -> RunRecord {
     if let Some(trace) = trace {
-        recorder.add_stage_events(trace::stage_events(&trace.process_entries(), &[], &[]));
+        recorder.add_stage_events(trace::stage_events(&trace.process_entries(), &[], &[]), now);
         add_causes(&mut recorder, &trace.entries());
     }
     let session = Session {

@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use mcm_api::GoDuration;
-use record::{StageEvent, StageEventKind, TraceEntry, TraceEvent, Window};
+use record::{Limit, StageEvent, StageEventKind, TraceEntry, TraceEvent, Window};
 use scenario::plan::Disturbance;
 use sim::{Entry, Event};
 use stage::plan::schedule::{Part, Scheduled};
@@ -83,6 +83,7 @@ pub(super) fn stage_events(
                 name: rule.unwrap_or(&scheduled.text).to_owned(),
                 text: scheduled.text.clone(),
                 window,
+                rule: disturbances.get(scheduled.disturbance).and_then(limit_of),
             },
         });
     }
@@ -116,6 +117,7 @@ fn end_of_lag(entry: &Entry, begin: &StageEvent) -> Option<StageEvent> {
             name: name.clone(),
             text: format!("{name} is over"),
             window: Window::Ends,
+            rule: None,
         },
     })
 }
@@ -137,6 +139,23 @@ fn process_event(entry: &Entry) -> Option<StageEvent> {
     })
 }
 
+/// The name of a lag: a process may have several.
+fn lag(target: &str, text: &str) -> String {
+    let from = text.split_once(" from ").map_or("", |(_, from)| from);
+    let effect = from.split_once(" for ").map_or(from, |(effect, _)| effect);
+    format!("lag of {target} from {effect}")
+}
+
+/// How many effects a rule has at most; `None`: the disturbance is no rule.
+fn limit_of(disturbance: &Disturbance) -> Option<Limit> {
+    let at_most = match disturbance {
+        Disturbance::Api(rule) => rule.matches.times.map(u64::from),
+        Disturbance::Cloud(fault) => fault.matches.times,
+        _ => return None,
+    };
+    Some(Limit { at_most })
+}
+
 /// A fault of a process, or the hit of a rule of the API server. Steps and rules of the cloud are recorded by the engine.
 fn fault(target: &str, text: &str) -> Option<StageEventKind> {
     let (name, window) = match text.rsplit_once(" by rule ") {
@@ -144,13 +163,14 @@ fn fault(target: &str, text: &str) -> Option<StageEventKind> {
         None if text.starts_with("pause ") => (format!("pause of {target}"), Window::Begins),
         None if text == "goes on" => (format!("pause of {target}"), Window::Ends),
         None if text.starts_with("crash ") => (format!("crash of {target}"), Window::Moment),
-        None if text.starts_with("watches lag ") => (format!("lag of {target}"), Window::Begins),
+        None if text.starts_with("watches lag ") => (lag(target, text), Window::Begins),
         None => return None,
     };
     Some(StageEventKind::Fault {
         name,
         text: format!("{target}: {text}"),
         window,
+        rule: None,
     })
 }
 
@@ -174,7 +194,7 @@ mod tests {
     #[rstest]
     #[case("fault", "mcm: crash before effect 3 (PATCH /x)", Some(("crash of mcm", Window::Moment)))]
     #[case("fault", "mcm: pause from effect 2 for 30s", Some(("pause of mcm", Window::Begins)))]
-    #[case("fault", "mcm: watches lag by 30s from effect 2 for 600s", Some(("lag of mcm", Window::Begins)))]
+    #[case("fault", "mcm: watches lag by 30s from effect 2 for 600s", Some(("lag of mcm from effect 2", Window::Begins)))]
     #[case("fault", "mcm: goes on", Some(("pause of mcm", Window::Ends)))]
     #[case("fault", "system:serviceaccount:drydock:mcm get leases x: partition refuse by rule cut-2", Some(("cut-2", Window::Moment)))]
     #[case("fault", "plan: cloud fault slow is over", None)]

@@ -169,6 +169,8 @@ impl Program {
         let child = command
             .args(["tether", "--parent", &std::process::id().to_string(), "--"])
             .args(&self.command)
+            // The times in its log are those of other processes.
+            .env("TZ", "UTC")
             .envs(self.environment.iter().map(|(key, value)| (key, value)))
             .stdin(Stdio::null())
             .stdout(log)

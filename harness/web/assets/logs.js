@@ -15,9 +15,8 @@ const MOST_LINES = 2000;
 export function logs(state) {
 	const all = state.index.record.logs ?? [];
 	if (all.length === 0) return () => {};
-	const lines = all.flatMap(({ name, lines }) => lines.map((line) => ({ ...line, name, place: state.scale.place(line.at) })));
+	const lines = all.flatMap(({ name, lines }) => lines.map((line) => ({ ...line, name })));
 	lines.sort((one, other) => one.at - other.at);
-	let { scale } = state;
 	const names = ["all processes", ...all.map((log) => log.name)];
 	const choice = element("select", { "aria-label": "Process", onchange: () => draw() }, ...names.map((name, number) => element("option", { value: number ? name : "" }, name)));
 	const [summary, text] = [element("summary", {}), element("pre", { class: "log", tabindex: 0, "aria-label": "Logs" })];
@@ -25,13 +24,10 @@ export function logs(state) {
 	fill(byId("logs"), box);
 
 	function draw() {
-		if (scale !== state.scale) {
-			({ scale } = state);
-			for (const line of lines) line.place = scale.place(line.at);
-		}
+		const [from, to] = [state.scale.time(state.from), state.scale.time(state.to)];
 		const words = parsed(state.search).filter((term) => term.field === "");
 		const matches = (line) => words.every(({ value, not }) => line.text.toLowerCase().includes(value) !== not);
-		const isChosen = (line) => line.place >= state.from && line.place <= state.to && [line.name, ""].includes(choice.value) && matches(line);
+		const isChosen = (line) => line.at >= from && line.at <= to && [line.name, ""].includes(choice.value) && matches(line);
 		const found = lines.filter(isChosen);
 		summary.textContent = `Logs: ${counted(found.length, "line")} in this range`;
 		if (!box.open) return;

@@ -18,7 +18,7 @@ use mcm_core::health_check::{
 use mcm_core::merge::merge_patch;
 use serde_json::json;
 
-use super::{Controllers, Outcome};
+use super::{Controllers, MACHINES_AT_ONCE, Outcome};
 use crate::cache::Key;
 use crate::cluster::LeanApi;
 use crate::error::{brief, is_conflict, is_not_found};
@@ -28,8 +28,6 @@ use crate::view::{Trigger, Work};
 
 /// The maximum number of decisions in one pass; one that needs more is requeued.
 const DECISIONS: usize = 4;
-/// The maximum number of machines that are written, or whose Nodes are read, at the same time.
-const AT_ONCE: usize = 32;
 
 /// How a plan ended.
 enum Performed {
@@ -130,7 +128,7 @@ impl Controllers {
         let mut missing: Vec<(String, &mut Target)> = missing
             .filter_map(|target| Some((target.machine.labels().get(keys::NODE_LABEL)?.clone(), target)))
             .collect();
-        for batch in missing.chunks_mut(AT_ONCE) {
+        for batch in missing.chunks_mut(MACHINES_AT_ONCE) {
             let names: Vec<String> = batch.iter().map(|(name, _)| name.clone()).collect();
             let read = join_all(names.iter().map(|name| nodes.get_opt(name))).await;
             for ((_, target), node) in batch.iter_mut().zip(read) {
@@ -206,7 +204,7 @@ impl Controllers {
                 other => (None, Some(other)),
             };
             writes.extend(write);
-            if other.is_some() || writes.len() >= AT_ONCE {
+            if other.is_some() || writes.len() >= MACHINES_AT_ONCE {
                 let batch = std::mem::take(&mut writes);
                 let ended = self.write_machines(view, &machines, batch, triggers).await;
                 result = first(result, ended);

@@ -43,6 +43,8 @@ use crate::view::{Trigger, Work};
 /// How long pending work may take when the process is stopping. The whole stop takes less than two
 /// seconds.
 const GRACE: Duration = Duration::from_secs(1);
+/// The maximum number of machines that a pass of health checks writes, or whose Nodes it reads, at the same time.
+const MACHINES_AT_ONCE: usize = 32;
 /// The maximum number of decisions in one pass of a set or deployment; one that needs more is requeued.
 const DECISIONS: usize = 16;
 

@@ -8,20 +8,20 @@ use mcm_api::{Machine, MachineStatus};
 use mcm_core::event::EventType;
 use mcm_core::health_check::WITHDRAWN;
 
-use super::{Controllers, Outcome};
+use super::{Controllers, MACHINES_AT_ONCE, Outcome};
 use crate::cache::Key;
 use crate::error::{brief, is_conflict, is_not_found};
 use crate::memory::RetryCause;
 use crate::view::{Trigger, Work};
 
-/// The maximum number of machines that are written at the same time.
-const AT_ONCE: usize = 32;
+/// What happens to such a machine.
+const MESSAGE: &str = "no health check evaluates the machine any more: its owner does not replace it";
 
 impl Controllers {
     /// Withdraws what checks requested of the owners of these machines.
     pub(super) async fn unchecked_machines(&self) -> Outcome {
         let mut outcome = Outcome::default();
-        for machines in self.executor.state.unchecked_machines().chunks(AT_ONCE) {
+        for machines in self.executor.state.unchecked_machines().chunks(MACHINES_AT_ONCE) {
             if !self.executor.may_act() {
                 return outcome.again(self.settings.retry.short);
             }
@@ -31,11 +31,10 @@ impl Controllers {
             for ended in join_all(writes).await {
                 match ended {
                     Ok(trigger) => outcome.triggers.extend(trigger),
-                    // The change triggers the next pass.
-                    Err(error) if is_conflict(&error) || is_not_found(&error) => {}
+                    Err(error) if is_not_found(&error) => {}
                     Err(error) => {
                         tracing::info!(error = brief(&error), "withdrawing a remediation failed");
-                        outcome.retry = Some(RetryCause::Failure);
+                        outcome.retry = Some(RetryCause::of(is_conflict(&error)));
                     }
                 }
             }
@@ -50,17 +49,19 @@ impl Controllers {
         };
         self.executor.write_status(machine, &status).await?;
         let key = Key::of(&**machine);
-        tracing::info!(machine = %key, "no health check evaluates the machine any more: its remediation is withdrawn");
-        let message = "No health check evaluates the machine any more: its remediation is withdrawn";
-        let recorded = self.executor.recorder.record(
-            &self.executor.control,
-            &**machine,
-            EventType::Normal,
-            WITHDRAWN,
-            message,
-        );
-        if let Err(error) = recorded.await {
-            tracing::debug!(error = brief(&error), "recording the event failed");
+        if machine.status.is_remediation_requested() {
+            tracing::info!(machine = %key, "{MESSAGE}");
+            let recorder = &self.executor.recorder;
+            let recorded = recorder.record(
+                &self.executor.control,
+                &**machine,
+                EventType::Normal,
+                WITHDRAWN,
+                MESSAGE,
+            );
+            if let Err(error) = recorded.await {
+                tracing::debug!(error = brief(&error), "recording the event failed");
+            }
         }
         let work = Work::Machine(key);
         let runs = self.executor.state.enabled.runs(&work);

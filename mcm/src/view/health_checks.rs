@@ -113,8 +113,10 @@ impl ClusterState {
     }
 
     fn selections(&self) -> Vec<Selection> {
+        let is_complete = |check: &MachineHealthCheck| self.health_checks.damage(&Key::of(check)).is_none();
         let checks = self.health_checks.all();
-        checks.iter().filter_map(|check| Selection::of(check)).collect()
+        let selections = checks.iter().map(|check| Selection::of(check, is_complete(check)));
+        selections.flatten().collect()
     }
 
     /// All checks.
@@ -129,7 +131,8 @@ impl ClusterState {
             return Vec::new();
         }
         let mut triggers = self.checks_selecting([&change.old, &change.new].into_iter().flatten());
-        let is_unchecked = |machine: &Arc<Machine>| withdrawn(machine, &self.selections()).is_some();
+        let is_unchecked =
+            |machine: &Arc<Machine>| may_be_withdrawn(machine) && withdrawn(machine, &self.selections()).is_some();
         if change.new.as_ref().is_some_and(is_unchecked) {
             triggers.push(quiet(Work::UncheckedMachines));
         }

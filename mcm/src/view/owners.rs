@@ -135,7 +135,7 @@ impl ClusterState {
         dedup(triggers)
     }
 
-    /// Work that starts once the caches are filled and then continues periodically.
+    /// Work that starts once the caches are filled.
     pub(crate) fn first_triggers(&self) -> Vec<Trigger> {
         let first = [Work::Overshoot, Work::UncheckedMachines].map(quiet).into_iter();
         first.filter(|trigger| self.enabled.runs(&trigger.work)).collect()

@@ -15,8 +15,8 @@ use super::check_context::CheckContext;
 use super::judging_rules::JudgingRules;
 use crate::object::{after, is_deleting, label, name, phase, text, time};
 use crate::remediation::{
-    checks_of, condition, condition_status, is_excluded, is_remediation_requested, is_requested_by_user, is_unchecked,
-    requests, setting,
+    checks_of, condition, condition_status, has_failed_check, is_excluded, is_remediation_requested,
+    is_requested_by_user, is_unchecked, requests, setting,
 };
 use crate::world::WorldState;
 
@@ -116,7 +116,7 @@ fn due_since(
     now: Timestamp,
 ) -> Option<(Timestamp, &'static str)> {
     let is_replaced = is_deleting(machine) || matches!(phase(machine), "Failed" | "Terminating");
-    if is_remediation_requested(machine) && !is_replaced && is_unchecked(world, machine) {
+    if is_remediation_requested(machine) && has_failed_check(machine) && !is_replaced && is_unchecked(world, machine) {
         return Some((Timestamp::MIN, WITHDRAWAL));
     }
     let mut checks = checks_of(world, machine);

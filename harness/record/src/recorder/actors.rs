@@ -72,7 +72,12 @@ impl Actors {
 
     /// The actor of a fault.
     pub(super) fn fault(&mut self, name: &str) -> String {
-        self.add(&format!("fault/{name}"), ActorKind::Fault, name, None)
+        self.add(&Self::id_of_fault(name), ActorKind::Fault, name, None)
+    }
+
+    /// The id of the actor of a fault.
+    pub(super) fn id_of_fault(name: &str) -> String {
+        format!("fault/{name}")
     }
 
     /// The actor of a machine.

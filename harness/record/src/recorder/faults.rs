@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use scenario::Step;
 use scenario::step::{CloudRequest, DisturbanceChange, KubeletAction, KubeletFaultKind, Request};
 
+use super::actors::Actors;
 use super::processes::Window;
 use super::{Recorder, SCENARIO};
 use crate::draft::{Interest, StepMark, TracePlace};
@@ -63,10 +64,16 @@ impl Recorder {
             }
             Request::Cloud(CloudRequest::Kubelet(action)) => {
                 let target = step.targets().fault.unwrap_or_default();
-                let (what, window) = kubelet_window(action);
+                let (mut what, window) = kubelet_window(action);
                 // A kubelet has one outage at a time: another one, or its end, ends it.
-                for other in OUTAGES.iter().filter(|_| OUTAGES.contains(&what)) {
-                    self.spans.end(&format!("fault/{other} {target}"), SpanClass::Fault, at);
+                if OUTAGES.contains(&what) {
+                    for outage in OUTAGES {
+                        let actor = Actors::id_of_fault(&format!("{outage} {target}"));
+                        if self.spans.current(&actor, SpanClass::Fault).is_some() {
+                            self.spans.end(&actor, SpanClass::Fault, at);
+                            what = if window == Window::Ends { outage } else { what };
+                        }
+                    }
                 }
                 self.fault(at, &format!("{what} {target}"), text, window);
             }

@@ -25,7 +25,7 @@ use self::actors::Actors;
 use self::checks::Checks;
 use self::faults::Windows;
 pub use self::finish::Program;
-pub use self::processes::{StageEvent, StageEventKind, Window};
+pub use self::processes::{Limit, StageEvent, StageEventKind, Window};
 pub use self::session::Session;
 use self::spans::Spans;
 use crate::draft::{Draft, Interest, ObjectKey, StepMark};
@@ -90,6 +90,11 @@ impl Recorder {
             logs: Vec::new(),
             causes_known: false,
         }
+    }
+
+    /// The start of the scenario.
+    pub fn started(&self) -> Timestamp {
+        self.started
     }
 
     /// The number of events that were recorded so far, including those that were dropped later.

@@ -1,5 +1,7 @@
 //! Records processes: what the stage reports after the run, and who holds the controllers' Lease.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use judge::object::text;
 use serde_json::Value;
@@ -39,7 +41,16 @@ pub enum StageEventKind {
         text: String,
         /// Whether it begins or ends.
         window: Window,
+        /// If it is a rule, which the quiet end of a run removes: how many effects it has at most.
+        rule: Option<Limit>,
     },
+}
+
+/// The limit of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The maximum number of its effects; `None`: there is none.
+    pub at_most: Option<u64>,
 }
 
 /// The part of the time in which a fault can have an effect.
@@ -53,30 +64,14 @@ pub enum Window {
     Ends,
 }
 
-impl StageEventKind {
-    /// Whether it is the begin or the end of a fault.
-    fn is_window(&self) -> bool {
-        matches!(
-            self,
-            Self::Fault {
-                window: Window::Begins | Window::Ends,
-                ..
-            }
-        )
-    }
-}
-
 impl Recorder {
-    /// Adds what the stage reports after the run, in the order of time. A fault that begins or ends after the last observation
-    /// does so after the run. The quiet end of a run removes all faults.
-    pub fn add_stage_events(&mut self, events: Vec<StageEvent>) {
+    /// Adds what the stage reports after the run, in the order of time. What happens after `end`, the end of the run, is left out.
+    pub fn add_stage_events(&mut self, events: Vec<StageEvent>, end: Timestamp) {
         let step = std::mem::take(&mut self.step);
-        let last = self.points.iter().map(|draft| draft.point.at).max();
-        for event in events {
+        // The rules that can have an effect, by the ids of their actors, with the number of effects that are left.
+        let mut rules: BTreeMap<String, Option<u64>> = BTreeMap::new();
+        for event in events.into_iter().filter(|event| event.at <= end) {
             let at = self.micros(event.at);
-            if event.what.is_window() && last.is_none_or(|last| at > last) {
-                continue;
-            }
             match event.what {
                 StageEventKind::Process { name, text, runs } => {
                     let actor = self.actors.process(&name);
@@ -84,12 +79,33 @@ impl Recorder {
                     let label = if runs { "running" } else { "down" };
                     self.spans.begin(&actor, SpanClass::Process, label, at, Some(id));
                 }
-                StageEventKind::Fault { name, text, window } => {
+                StageEventKind::Fault {
+                    name,
+                    text,
+                    window,
+                    rule,
+                } => {
+                    if rule.is_some() && self.quiet.is_some_and(|quiet| at > quiet) {
+                        continue;
+                    }
+                    let actor = self.actors.fault(&name);
                     // The step that caused it has recorded its window.
-                    let is_known =
-                        window == Window::Begins && self.spans.covers(&self.actors.fault(&name), SpanClass::Fault, at);
+                    let is_known = window == Window::Begins && self.spans.covers(&actor, SpanClass::Fault, at);
                     let window = if is_known { Window::Moment } else { window };
                     self.fault(at, &name, text, window);
+                    match (window, rule) {
+                        (Window::Begins, Some(limit)) => {
+                            // Calls of the cloud are events already.
+                            let last = limit.at_most.and_then(|most| self.nth_call(&name, at, most));
+                            match last {
+                                Some(last) => self.spans.end(&actor, SpanClass::Fault, last),
+                                None => drop(rules.insert(actor, limit.at_most)),
+                            }
+                        }
+                        (Window::Ends, _) => drop(rules.remove(&actor)),
+                        (Window::Moment, _) => self.count_effect(&mut rules, &actor, at),
+                        (Window::Begins, None) => {}
+                    }
                 }
             }
             if let Some(draft) = self.points.last_mut() {
@@ -97,9 +113,32 @@ impl Recorder {
             }
         }
         if let Some(quiet) = self.quiet {
-            self.spans.end_by(SpanClass::Fault, quiet);
+            for actor in rules.keys() {
+                self.spans.end(actor, SpanClass::Fault, quiet);
+            }
         }
         self.step = step;
+    }
+
+    /// The time of the call number `nth` that a rule changes, from `begin`.
+    fn nth_call(&self, rule: &str, begin: Micros, nth: u64) -> Option<Micros> {
+        let calls = self.points.iter().map(|draft| &draft.point);
+        let mut times: Vec<Micros> = calls
+            .filter(|point| point.fault.as_deref() == Some(rule) && point.at >= begin)
+            .map(|point| point.at)
+            .collect();
+        times.sort_unstable();
+        times.get(usize::try_from(nth).ok()?.checked_sub(1)?).copied()
+    }
+
+    /// Counts an effect of a rule. A rule that has no more effects ends.
+    fn count_effect(&mut self, rules: &mut BTreeMap<String, Option<u64>>, actor: &str, at: Micros) {
+        let Some(Some(left)) = rules.get_mut(actor) else { return };
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            rules.remove(actor);
+            self.spans.end(actor, SpanClass::Fault, at);
+        }
     }
 
     /// Records the holder of the controllers' Lease, if it changes.

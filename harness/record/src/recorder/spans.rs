@@ -49,18 +49,6 @@ impl Spans {
         }
     }
 
-    /// Ends the states of the class that began before a time and last longer at that time.
-    pub(super) fn end_by(&mut self, class: SpanClass, at: Micros) {
-        let of_class = self.list.iter_mut().filter(|draft| draft.span.class == class);
-        for draft in of_class.filter(|draft| draft.span.from <= at) {
-            let span = &mut draft.span;
-            span.to = Some(span.to.map_or(at, |to| to.min(at)));
-        }
-        let list = &self.list;
-        self.open
-            .retain(|(_, open), index| *open != class || list.get(*index).is_some_and(|draft| draft.span.to.is_none()));
-    }
-
     /// Ends all states of an actor.
     pub(super) fn end_all(&mut self, actor: &str, at: Micros) {
         for class in [SpanClass::Phase, SpanClass::Vm, SpanClass::Node] {

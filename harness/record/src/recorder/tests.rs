@@ -253,7 +253,10 @@ fn processes_have_states_from_the_stage_and_the_lease() {
             runs,
         },
     };
-    recorder.add_stage_events(vec![process(5, "started (1)", true), process(15, "crashed", false)]);
+    recorder.add_stage_events(
+        vec![process(5, "started (1)", true), process(15, "crashed", false)],
+        at(20),
+    );
     let record = finish(recorder, None);
     assert_eq!(
         spans(&record, Class::Leader),
@@ -268,31 +271,43 @@ fn processes_have_states_from_the_stage_and_the_lease() {
 }
 
 #[test]
-fn windows_of_the_stage_end_with_the_quiet_end_and_do_not_begin_after_the_run() {
+fn windows_of_the_stage_end_with_their_last_effect_the_quiet_end_or_the_run() {
     let mut recorder = Recorder::new(at(10));
     observe(&mut recorder, 40, Seen::Quiet(Quiet::Began), None, &["quiet"]);
-    observe(&mut recorder, 50, vm(VmState::Running), None, &["vm-1 runs"]);
-    let fault = |seconds: i64, name: &str, window| StageEvent {
+    let fault = |seconds: i64, name: &str, window, rule| StageEvent {
         number: None,
         at: at(seconds),
         what: StageEventKind::Fault {
             name: name.to_owned(),
             text: name.to_owned(),
             window,
+            rule,
         },
     };
-    recorder.add_stage_events(vec![
-        fault(5, "rule", Window::Begins),
-        fault(15, "lag", Window::Begins),
-        fault(20, "lag", Window::Ends),
-        fault(30, "other", Window::Begins),
-        fault(60, "late", Window::Begins),
-        fault(60, "other", Window::Ends),
-    ]);
+    let endless = Some(Limit { at_most: None });
+    let twice = Some(Limit { at_most: Some(2) });
+    let events = vec![
+        fault(5, "rule", Window::Begins, endless),
+        fault(12, "twice", Window::Begins, twice),
+        fault(13, "twice", Window::Moment, None),
+        fault(14, "twice", Window::Moment, None),
+        fault(15, "lag", Window::Begins, None),
+        fault(20, "lag", Window::Ends, None),
+        fault(30, "stop", Window::Begins, None),
+        fault(45, "after the quiet end", Window::Begins, endless),
+        fault(60, "after the run", Window::Begins, None),
+        fault(60, "stop", Window::Ends, None),
+    ];
+    recorder.add_stage_events(events, at(50));
     let record = finish(recorder, None);
     assert_eq!(
         spans(&record, Class::Fault),
-        [("rule", 0, Some(30)), ("lag", 5, Some(10)), ("other", 20, Some(30))]
+        [
+            ("rule", 0, Some(30)),
+            ("twice", 2, Some(4)),
+            ("lag", 5, Some(10)),
+            ("stop", 20, None)
+        ]
     );
 }
 

@@ -219,7 +219,7 @@ impl fmt::Display for Disturbance {
                     .map_or(Ok(()), |until| write!(f, " until {until}"))
             }
             Self::Vm(fault) => write!(f, "{:?} the VM of {} at {}", fault.action, fault.machine, fault.at),
-            Self::Kubelet(fault) => write!(f, "{:?} the kubelet of {} at {}", fault.action, fault.machine, fault.at),
+            Self::Kubelet(fault) => write!(f, "{} at {}", fault.action.planned_on(&fault.machine), fault.at),
         }
     }
 }

@@ -44,6 +44,16 @@ impl StepDefinition for DeferredTarget {
         StepRequest::Resolve(self)
     }
 
+    fn validate(&self) -> Result<(), Problem> {
+        match &self.user_action {
+            UserAction::Kubelet(action) => match action.problem() {
+                Some(problem) => Err(("deferred.do.kubelet".to_owned(), problem.to_owned())),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
     fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::glob("deferred.among", MACHINE, &self.among)])
     }

@@ -83,7 +83,7 @@ pub enum KubeletFaultKind {
 }
 
 impl KubeletAction {
-    /// Its name in files, in lower case.
+    /// Its name, by which campaigns count actions.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -124,6 +124,25 @@ impl KubeletAction {
             | Self::FreeDisk
             | Self::Freeze => format!("{} {kubelet}", self.name()),
         }
+    }
+
+    /// The same as the beginning of a sentence. The actions without values have their names there.
+    pub(crate) fn planned_on(self, machine: &str) -> String {
+        let has_words = matches!(
+            self,
+            Self::Flap(_)
+                | Self::Slow(_)
+                | Self::SlowRecovery(_)
+                | Self::ClockAhead(_)
+                | Self::ClockBehind(_)
+                | Self::Zombie
+                | Self::TakeOver
+                | Self::End(_)
+        );
+        if has_words {
+            return self.on(machine);
+        }
+        format!("{self:?} the kubelet of {machine}")
     }
 
     /// What is wrong with its values, and the fix; `None`: they are valid.

@@ -38,13 +38,13 @@ pub(super) fn grow(rollout: &mut RolloutDraft, newest: usize) -> bool {
 }
 
 /// An old set while its new size is computed: the machines that stay, next candidate for deletion first.
-struct Leaving {
+struct ShrinkingSet {
     position: usize,
     retained: VecDeque<Arc<Machine>>,
     size: i32,
 }
 
-impl Leaving {
+impl ShrinkingSet {
     /// Reduces the size by one. Returns the machine that is deleted, if it exists already.
     fn pop(&mut self) -> Option<Arc<Machine>> {
         let existing = self.retained.len() as i64;
@@ -80,12 +80,12 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
     if ordered - least - missing <= 0 {
         return false;
     }
-    let mut leaving: Vec<Leaving> = old
+    let mut shrinking: Vec<ShrinkingSet> = old
         .iter()
         .filter_map(|position| {
             let set = rollout.sets.get(*position).filter(|set| set.replicas() > 0)?;
             let retained = set.retained().into_iter().cloned().collect();
-            Some(Leaving {
+            Some(ShrinkingSet {
                 position: *position,
                 retained,
                 size: set.replicas(),
@@ -98,17 +98,18 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
     };
 
     // First machines that do not serve: their deletion does not reduce availability.
-    for set in &mut leaving {
-        let next =
-            |set: &Leaving| set.size as usize > set.retained.len() || !serves(rollout, set.position, &set.retained[0]);
+    for set in &mut shrinking {
+        let next = |set: &ShrinkingSet| {
+            set.size as usize > set.retained.len() || !serves(rollout, set.position, &set.retained[0])
+        };
         while ordered - required(kept) - missing > 0 && set.size > 0 && next(set) {
             kept -= i64::from(set.pop().is_some_and(|machine| machine.status.is_kept_failed()));
             ordered -= 1;
         }
     }
-    let cleaned: Vec<i32> = leaving.iter().map(|set| set.size).collect();
+    let cleaned: Vec<i32> = shrinking.iter().map(|set| set.size).collect();
     // Then as many serving machines as are available beyond the required number.
-    for set in &mut leaving {
+    for set in &mut shrinking {
         while available > required(kept) && set.size > 0 {
             let Some(machine) = set.pop() else { continue };
             available -= i64::from(serves(rollout, set.position, &machine));
@@ -116,7 +117,7 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
         }
     }
     let mut changed = false;
-    for (set, cleaned) in leaving.iter().zip(cleaned) {
+    for (set, cleaned) in shrinking.iter().zip(cleaned) {
         let Some((name, from)) = rollout
             .sets
             .get(set.position)

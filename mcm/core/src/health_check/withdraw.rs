@@ -1,7 +1,6 @@
 //! Ends what checks requested of the owner of a machine that no check evaluates any more.
 
 use k8s_openapi::api::core::v1::NodeCondition;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mcm_api::{Machine, MachineHealthCheck, Phase, keys};
 
 use super::annotations::is_paused;
@@ -12,44 +11,48 @@ use crate::selector::Matcher;
 /// The reason of the event about such a machine.
 pub const WITHDRAWN: &str = "RemediationWithdrawn";
 
-/// Which machines a check evaluates.
+/// The machines that a check selects.
 #[derive(Debug)]
 pub struct Selection {
     matcher: Matcher,
     is_paused: bool,
+    is_valid: bool,
 }
 
 impl Selection {
-    /// The selection of a check; `None`: it evaluates nothing, because its spec is invalid or it is being deleted.
-    pub fn of(check: &MachineHealthCheck) -> Option<Self> {
-        let namespace = check.metadata.namespace.as_deref().unwrap_or_default();
-        if check.metadata.deletion_timestamp.is_some() || normalize(&check.spec, namespace).is_err() {
+    /// The selection of a check; `None`: it selects nothing, or it is being deleted. `is_complete`: the object was decoded with
+    /// all its fields.
+    pub fn of(check: &MachineHealthCheck, is_complete: bool) -> Option<Self> {
+        if check.metadata.deletion_timestamp.is_some() {
             return None;
         }
+        let namespace = check.metadata.namespace.as_deref().unwrap_or_default();
         Some(Self {
             matcher: Matcher::new(check.spec.selector.as_ref()?)?,
             is_paused: is_paused(&check.metadata),
+            is_valid: is_complete && normalize(&check.spec, namespace).is_ok(),
         })
-    }
-
-    fn contains(&self, machine: &ObjectMeta) -> bool {
-        self.matcher.matches(machine.labels.as_ref())
     }
 }
 
 /// The conditions of a machine whose remediation is withdrawn; `None`: its conditions stay.
 ///
-/// A check that is deleted, that does not select the machine any more, or that shares it with another check, does not report
-/// that the machine recovers: its owner would replace a healthy machine. A paused check keeps its machines as they are. The
-/// replacement of a machine that has Failed goes on. A failed check of another controller, whose reason is none of a health
-/// check, stays.
+/// A machine is evaluated by the only check that selects it and is not paused, if that is valid. Another one does not report that
+/// it recovers, and its owner would replace a healthy machine. Paused checks keep their machines as they are. The replacement
+/// of a machine that has Failed goes on. A failed check of another controller, whose reason is none of a health check, stays.
 pub fn withdrawn(machine: &Machine, selections: &[Selection]) -> Option<Vec<NodeCondition>> {
     if !may_be_withdrawn(machine) || defect!(RequestOutlivesCheck) {
         return None;
     }
-    let selecting = || selections.iter().filter(|one| one.contains(&machine.metadata));
-    let is_shared = selecting().filter(|one| !one.is_paused).count() > 1;
-    if selecting().next().is_some() && !is_shared {
+    let labels = machine.metadata.labels.as_ref();
+    let selecting = selections.iter().filter(|one| one.matcher.matches(labels));
+    let (paused, active): (Vec<_>, Vec<_>) = selecting.partition(|one| one.is_paused);
+    let stays = match active.as_slice() {
+        [] => !paused.is_empty(),
+        [only] => only.is_valid,
+        _ => false,
+    };
+    if stays {
         return None;
     }
     let mut conditions = machine.status.conditions.clone();

@@ -37,8 +37,12 @@ fn paused() -> Value {
     json!({ "metadata": { "annotations": { mcm_api::keys::PAUSED_ANNOTATION: "" } } })
 }
 
+fn invalid() -> Value {
+    json!({ "spec": { "unhealthyRange": "[3-2]" } })
+}
+
 fn types(machine: &Machine, checks: &[MachineHealthCheck]) -> Option<Vec<String>> {
-    let selections: Vec<Selection> = checks.iter().filter_map(Selection::of).collect();
+    let selections: Vec<Selection> = checks.iter().filter_map(|check| Selection::of(check, true)).collect();
     let conditions = withdrawn(machine, &selections)?;
     Some(conditions.into_iter().map(|condition| condition.type_).collect())
 }
@@ -51,7 +55,9 @@ fn types(machine: &Machine, checks: &[MachineHealthCheck]) -> Option<Vec<String>
 #[case::two_of_its_pool(vec![check("pool", json!({})), check("pool", json!({}))], true)]
 #[case::a_paused_one(vec![check("pool", paused())], false)]
 #[case::a_paused_one_and_another(vec![check("pool", paused()), check("pool", json!({}))], false)]
-#[case::an_invalid_one(vec![check("pool", json!({ "spec": { "unhealthyRange": "[3-2]" } }))], true)]
+#[case::an_invalid_one(vec![check("pool", invalid())], true)]
+#[case::an_invalid_one_and_another(vec![check("pool", invalid()), check("pool", json!({}))], true)]
+#[case::an_invalid_one_that_is_paused(vec![check("pool", { let mut both = invalid(); json_patch::merge(&mut both, &paused()); both })], false)]
 #[case::one_that_is_being_deleted(vec![check("pool", json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:00Z" } }))], true)]
 fn a_request_needs_one_check_that_evaluates_the_machine(#[case] checks: Vec<MachineHealthCheck>, #[case] ends: bool) {
     let expected = ends.then(|| vec!["Ready".to_owned()]);
@@ -81,4 +87,10 @@ fn conditions(status: &str, reason: &str) -> Value {
 #[case::it_is_being_deleted(json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:00Z" } }), false)]
 fn a_replacement_that_has_begun_and_other_conditions_stay(#[case] change: Value, #[case] ends: bool) {
     assert_eq!(types(&machine(change), &[]).is_some(), ends);
+}
+
+#[test]
+fn a_check_that_is_not_decoded_completely_evaluates_nothing() {
+    let selections: Vec<Selection> = Selection::of(&check("pool", json!({})), false).into_iter().collect();
+    assert!(withdrawn(&machine(json!({})), &selections).is_some());
 }
