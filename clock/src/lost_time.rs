@@ -27,8 +27,8 @@ const RESOLUTION: Duration = Duration::from_secs(1);
 ///
 /// A watchdog thread wakes every 20 ms and records how late each wake-up is. On Linux the kernel also reports how
 /// long each runnable thread waited for a core; the longest wait counts if it exceeds the late wake-ups. The waits of
-/// started processes count on request. Other losses come from a [`Recorder`]. Wall-clock deadlines are extended by the time lost since they began. Clones share their
-/// measurements.
+/// started processes count on request. Other losses come from a [`Recorder`]. Wall-clock deadlines are extended by
+/// the time lost since they began. Clones share their measurements.
 #[derive(Clone, Debug, Default)]
 pub struct LostTime(Vec<Arc<Measured>>);
 

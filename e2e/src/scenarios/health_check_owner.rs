@@ -102,8 +102,15 @@ fn preserved() -> Scenario {
         "health_check_preserved",
         "A machine that is to be preserved when it fails is marked by a check: it is kept until its expiry, and then replaced.",
     );
+    marked_and_preserved(story, "2m0s")
+        .eventually(seconds(120) + joining() + slack(), machine_gone("md-a-1"))
+        .eventually(joining() + slack(), recovered(2))
+}
+
+/// A check marks one of two machines, which is preserved for this time.
+fn marked_and_preserved(story: Scenario, kept_for: &'static str) -> Scenario {
     let kept = Pool {
-        kept_for: Some("2m0s"),
+        kept_for: Some(kept_for),
         ..pool(2)
     };
     checked_pool(story, &kept, json!({}))
@@ -118,8 +125,6 @@ fn preserved() -> Scenario {
                 healthy(2, 1),
             ]),
         )
-        .eventually(seconds(120) + joining() + slack(), machine_gone("md-a-1"))
-        .eventually(joining() + slack(), recovered(2))
 }
 
 /// M11: a machine that is preserved automatically takes its place.
@@ -246,18 +251,7 @@ fn check_deleted() -> Scenario {
         "health_check_deleted",
         "A check is deleted while a machine that it marked is preserved: the request ends, and the machine is kept.",
     );
-    let kept = Pool {
-        kept_for: Some("24h0m0s"),
-        ..pool(2)
-    };
-    checked_pool(story, &kept, json!({}))
-        .step(annotate("Machine", "md-a-1", keys::PRESERVE_ANNOTATION, "when-failed"))
-        .step(kubelet("md-a-1", KubeletAction::Stop))
-        .eventually(acting() + slack(), phase("md-a-1", Phase::FailedPreserved))
-        .eventually(
-            2 * slack(),
-            machine_reason("md-a-1", keys::OWNER_REMEDIATED, "False", "RemediationDeferred"),
-        )
+    marked_and_preserved(story, "24h0m0s")
         .step(delete("MachineHealthCheck", CHECK))
         .eventually(slack(), not(any([failed("md-a-1"), requested("md-a-1")])))
         .always(slack(), phase("md-a-1", Phase::FailedPreserved))

@@ -14,7 +14,7 @@ const MOST_BYTES: usize = 400_000;
 const LONGEST: usize = 1000;
 /// The number of words of a line among which klog's time is.
 const KLOG_WORDS: usize = 8;
-/// The kind of what is left out.
+/// The name of dropped lines in a record.
 const DROPPED: &str = "lines of logs";
 
 /// The logs of a run that started at `started`, each with the name of its file and its content. Of logs that are too large

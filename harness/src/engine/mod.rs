@@ -122,34 +122,25 @@ async fn perform<S: Stage>(
         started,
         step: 0,
     };
-    let ran = engine.run(scenario).await;
-    if let Err(failure) = &ran {
-        engine.narrative.push(engine.clock.now(), failed_line(failure));
-        engine.record_rest();
-    }
-    engine.record_checks();
-    let has_ended = ran.is_ok();
-    let end_state = match ran {
+    let end_state = match engine.run(scenario).await {
         Ok(()) => engine.end_state().await,
         Err(failure) => Err(failure),
     };
     let ended = engine.clock.now();
-    let mut narrative = engine.narrative;
+    let line = match &end_state {
+        Err(failure) => format!("FAILED: {}", failure.reason),
+        Ok(_) if engine.misses.is_empty() => "passed".to_owned(),
+        Ok(_) => "the end; some steps had no effect".to_owned(),
+    };
+    engine.narrative.push(ended, line);
+    if end_state.is_err() {
+        engine.record_rest();
+    }
+    engine.record_checks();
+    let narrative = engine.narrative;
     let (failure, end) = match end_state {
-        Ok(end) => {
-            let line = match engine.misses.is_empty() {
-                true => "passed",
-                false => "the end; some steps had no effect",
-            };
-            narrative.push(ended, line.to_owned());
-            (None, end)
-        }
-        Err(failure) => {
-            if has_ended {
-                narrative.push(ended, failed_line(&failure));
-            }
-            (Some(failure), BTreeMap::new())
-        }
+        Ok(end) => (None, end),
+        Err(failure) => (Some(failure), BTreeMap::new()),
     };
     ScenarioOutcome {
         narrative,
@@ -159,10 +150,6 @@ async fn perform<S: Stage>(
         misses: engine.misses,
         lasted: evaluate::between(started, ended),
     }
-}
-
-fn failed_line(failure: &Failure) -> String {
-    format!("FAILED: {}", failure.reason)
 }
 
 /// The stream of all observations, and the channel that sets the number of machines of the keeper.

@@ -70,7 +70,8 @@ pub(super) fn stage_events(
 ) -> Vec<StageEvent> {
     let mut events: Vec<StageEvent> = processes.iter().flat_map(process_events).collect();
     for scheduled in scheduled {
-        let rule = disturbances.get(scheduled.disturbance).and_then(Disturbance::rule);
+        let disturbance = disturbances.get(scheduled.disturbance);
+        let rule = disturbance.and_then(Disturbance::rule);
         let window = match scheduled.part {
             Part::Moment => Window::Moment,
             Part::Begins => Window::Begins,
@@ -83,7 +84,7 @@ pub(super) fn stage_events(
                 name: rule.unwrap_or(&scheduled.text).to_owned(),
                 text: scheduled.text.clone(),
                 window,
-                rule: disturbances.get(scheduled.disturbance).and_then(limit_of),
+                rule: disturbance.and_then(limit_of),
             },
         });
     }

@@ -1,6 +1,7 @@
 //! I12: protection against a meltdown. At most one Machine of a MachineDeployment is being replaced because of the
 //! health timeout: at the commit from Unknown to Failed every sibling is Running, Unknown, preserved, or its in-place update
-//! failed, so that it waits for its turn itself. If a health check requests the replacement, the deployment may permit several. A machine whose preservation ends was Failed before.
+//! failed, so that it waits for its turn itself. If a health check requests the replacement, the deployment may permit
+//! several. A machine whose preservation ends was Failed before.
 //!
 //! Siblings have the same label `name`, whether or not a MachineDeployment of that name exists.
 
