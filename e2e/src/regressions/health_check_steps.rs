@@ -96,6 +96,11 @@ pub(crate) fn machine_reason(machine: &str, type_: &str, is: &str, reason: &str)
     )
 }
 
+/// A condition of a node.
+pub(crate) fn node_condition(node: &str, type_: &str, is: &str) -> Condition {
+    listed("Node", node, "/status/conditions", &[("type", type_), ("status", is)])
+}
+
 /// The replacement of the machine by its owner is requested.
 pub(crate) fn requested(machine: &str) -> Condition {
     machine_condition(machine, keys::OWNER_REMEDIATED, "False")

@@ -15,7 +15,7 @@ use crate::regressions::POOL;
 use crate::regressions::external_remediation::full_disk;
 use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, check_named, check_status, checked, checked_pool, failed, healthy,
-    not_ready, recovered, requested,
+    node_condition, not_ready, recovered, requested,
 };
 use crate::regressions::worlds::{Pool, merge, pool, settled};
 
@@ -315,17 +315,21 @@ fn objects_cut() -> Scenario {
     };
     let ended = || Action::TruncateWatch {
         after_events: 0,
-        midway: true,
+        midway: false,
     };
     let lost = || Action::Drop { at: At::default() };
     checked(story, 4, json!({ "maxUnhealthy": "50%" }))
-        .step(rule("machine-watches", "machines", ended()))
-        .step(rule("node-watches", "nodes", ended()))
         .step(rule("machines", "machines", lost()))
         .step(rule("nodes", "nodes", lost()))
+        .step(rule("machine-watches", "machines", ended()))
+        .step(rule("node-watches", "nodes", ended()))
         .steps(["md-a-1", "md-a-2"].map(stop))
-        .step(wait(node_grace() + 3 * slack()))
-        .steps(["machine-watches", "node-watches", "machines", "nodes"].map(lift_api_fault))
+        .eventually(
+            node_grace() + slack(),
+            all(["md-a-1", "md-a-2"].map(|node| node_condition(node, "Ready", "Unknown"))),
+        )
+        .step(wait(3 * slack()))
+        .steps(["machines", "nodes", "machine-watches", "node-watches"].map(lift_api_fault))
         .never(slack(), any(["md-a-1", "md-a-2"].map(requested)))
         .eventually(4 * slack(), any(["md-a-1", "md-a-2"].map(replaced)))
         .eventually(4 * joining(), all([machine_gone("md-a-1"), machine_gone("md-a-2")]))
