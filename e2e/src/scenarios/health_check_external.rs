@@ -41,13 +41,22 @@ fn reboots() -> Scenario {
         .step(kubelet("md-a-1", KubeletAction::Stop))
         .eventually(
             acting(),
-            all([remediation_exists("md-a-1"), failed("md-a-1"), not(requested("md-a-1"))]),
+            all([owned_request("md-a-1"), failed("md-a-1"), not(requested("md-a-1"))]),
         )
         .eventually(
             2 * joining(),
             all([passed("md-a-1"), not(remediation_exists("md-a-1"))]),
         )
         .eventually(2 * slack(), recovered(2))
+}
+
+/// The machine has a request, which is deleted with it.
+fn owned_request(machine: &str) -> Condition {
+    let owner = |name: &str, is: &str| {
+        let name = format!("/metadata/ownerReferences/0/{name}");
+        field("FakeCloudRemediation", machine, &name, is)
+    };
+    all([owner("kind", "Machine"), owner("name", machine)])
 }
 
 /// Two machines: the first request does not hide the second machine.
@@ -83,6 +92,10 @@ fn escalates() -> Scenario {
     repaired(story, 2, &spec, by_template())
         .step(kubelet("md-a-1", KubeletAction::FillDisk))
         .eventually(acting(), remediation_exists("md-a-1"))
+        .eventually(
+            2 * joining(),
+            field("FakeCloudRemediation", "md-a-1", "/status/retryCount", 2),
+        )
         .eventually(4 * joining(), machine_gone("md-a-1"))
         .eventually(2 * slack(), not(remediation_exists("md-a-1")))
         .eventually(joining() + slack(), recovered(2))

@@ -1,11 +1,11 @@
 //! What the owner of an unhealthy machine does: preservation, rollouts, the permit, and the rights of the check.
 
-use mcm_api::{Phase, keys};
+use mcm_api::{Code, Phase, keys};
 use scenario::builder::{
-    all, annotate, any, boot_delay, delete, delete_machine, health_timeout, kubelet, machine_gone, mcm, not,
-    patch_spec, phase, refused_to, seconds, slack, wait,
+    all, annotate, any, boot_delay, delete, delete_machine, fail_calls, fault_hits, health_timeout, kubelet, lift,
+    long_retry, machine_gone, mcm, not, patch_spec, phase, refused_to, seconds, slack, wait,
 };
-use scenario::step::{KubeletAction, ProcessAction};
+use scenario::step::{CloudCall, KubeletAction, ProcessAction};
 use scenario::{HealthChecks, Scenario, StageKind};
 use serde_json::json;
 use stage::NAMESPACE;
@@ -17,7 +17,7 @@ use crate::regressions::external_remediation::full_disk;
 use crate::regressions::health_check_steps::{
     CHECK, acting, check, checked, checked_pool, failed, healthy, machine_reason, recovered, requested,
 };
-use crate::regressions::worlds::{Pool, class, merge, pool, rolling, settled, status, to_class};
+use crate::regressions::worlds::{Pool, class, merge, pool, settled, status, to_class};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -179,24 +179,36 @@ fn health_check_account() -> String {
 fn old_revision() -> Scenario {
     let story = Scenario::new(
         "health_check_old_revision",
-        "A machine of the old revision is marked during a rollout: the rollout replaces it.",
+        "A machine of the old revision is marked during a rollout: it is left to the rollout, which replaces it.",
     )
     .step(class("class-b", "z1"));
-    let slow = Pool {
-        strategy: rolling(1, 0),
-        ..pool(2)
-    };
-    settled(story.health_checks(), &[slow])
+    settled(story.health_checks(), &[pool(2)])
         .step(check(full_disk(json!({}))))
         .eventually(slack(), healthy(2, 2))
+        .step(fail_calls(
+            "full",
+            CloudCall::CreateMachine,
+            "md-a-*-*",
+            Code::ResourceExhausted,
+        ))
         .step(to_class("class-b"))
+        .eventually(slack(), fault_hits("full", 1))
         .step(annotate(
             "Machine",
             "md-a-1",
             keys::REMEDIATE_MACHINE_ANNOTATION,
             "true",
         ))
-        .eventually(4 * joining(), all([machine_gone("md-a-1"), machine_gone("md-a-2")]))
+        .eventually(
+            2 * slack(),
+            machine_reason("md-a-1", keys::OWNER_REMEDIATED, "False", "CannotBeRemediated"),
+        )
+        .always(slack(), phase("md-a-1", Phase::Running))
+        .step(lift("full"))
+        .eventually(
+            long_retry() + 4 * joining(),
+            all([machine_gone("md-a-1"), machine_gone("md-a-2")]),
+        )
         .eventually(
             joining() + slack(),
             all([status(POOL, "updatedReplicas", 2), recovered(2)]),
