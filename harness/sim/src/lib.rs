@@ -10,7 +10,6 @@
 //! random choices (the branch order of an unbiased `tokio::select!`, the wake-up order of several receivers of one
 //! `tokio::sync::watch`) from the number of runtimes that the process has created. Code that runs here therefore uses
 //! `biased;`, and a run that must replay exactly gets its own process.
-//! the bit runs one world a process.
 //! The seed does not control orders that depend on addresses, such as those of kube-runtime's stores (their hasher
 //! mixes in its own address). Sort what you read from them.
 
@@ -24,6 +23,6 @@ mod world;
 pub use determinism::{Difference, Report, Run, SeedRuns, check_determinism};
 pub use entropy::exact_replay;
 pub use gate::{CrashPoint, DisturbanceKind, Effect, EffectKind, Gate, GateBody, GateLayer, GateService, Lag, Side};
-pub use process::{Handle, Process, process};
+pub use process::{Handle, Process, current_process, process};
 pub use trace::{Entry, Event, Keep, Trace};
 pub use world::{EPOCH, World, run};

@@ -4,6 +4,7 @@
 //! A process is a future. Dropping it is SIGKILL: its code stops and its caches are lost. It must therefore own all
 //! its tasks (a `JoinSet`, no detached tasks).
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -15,6 +16,30 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::Gate;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+}
+
+/// The name of the process whose code runs on this thread now; `None`: the code belongs to no process.
+pub fn current_process() -> Option<Arc<str>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// While it exists, the code on this thread belongs to a process.
+struct Current(Option<Arc<str>>);
+
+impl Current {
+    fn enter(name: &Arc<str>) -> Self {
+        Self(CURRENT.replace(Some(Arc::clone(name))))
+    }
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
+}
 
 /// A process before its [`run`](Process::run).
 pub struct Process<F, T> {
@@ -29,7 +54,7 @@ pub struct Process<F, T> {
 pub struct Handle(Arc<Control>);
 
 struct Control {
-    name: String,
+    name: Arc<str>,
     gate: Gate,
     state: Mutex<State>,
     commanded: Notify,
@@ -64,7 +89,7 @@ where
     Fut: Future,
 {
     let control = Control {
-        name: name.to_owned(),
+        name: name.into(),
         gate,
         state: Mutex::new(State::default()),
         commanded: Notify::new(),
@@ -110,10 +135,13 @@ where
         loop {
             self.handle.started();
             let end = {
-                let gate = &self.handle.0.gate;
+                let Control { name, gate, .. } = &*self.handle.0;
                 let mut incarnation = Box::pin((self.start)());
                 let running = poll_fn(|context| match gate.poll_resumed(context) {
-                    Poll::Ready(()) => incarnation.as_mut().poll(context),
+                    Poll::Ready(()) => {
+                        let _current = Current::enter(name);
+                        incarnation.as_mut().poll(context)
+                    }
                     Poll::Pending => Poll::Pending,
                 });
                 tokio::select! {

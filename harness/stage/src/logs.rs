@@ -1,7 +1,7 @@
 //! Keeps the log of a simulated world for the report of a failed run, and counts the reasons of mcm's decisions in that
 //! log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
 use clock::Clock;
@@ -18,13 +18,13 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
-/// The maximum size of the kept log. The rest of a longer log is dropped.
-const MOST_BYTES: usize = 8 << 20;
+/// The maximum size of the begin of the kept log, and of its end. What is between them is dropped.
+const MOST_BYTES: usize = 4 << 20;
 
 /// The clock of the simulated world, and the time at which it starts.
 static CLOCK: Mutex<Option<(Clock, Timestamp)>> = Mutex::new(None);
 
-static KEPT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
 
 static REASONS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
@@ -62,7 +62,7 @@ pub fn reasons() -> BTreeMap<String, u64> {
     REASONS.lock().clone()
 }
 
-/// The virtual time since the start of the world.
+/// The virtual time since the start of the world, and the process that writes the line.
 struct VirtualTime;
 
 impl FormatTime for VirtualTime {
@@ -71,7 +71,8 @@ impl FormatTime for VirtualTime {
             return Ok(());
         };
         let passed = format!("+{}", GoDuration(between(start, clock.now())));
-        write!(writer, "{passed:<13}")
+        let process = sim::current_process();
+        write!(writer, "{passed:<13}{:<11}", process.as_deref().unwrap_or("-"))
     }
 }
 
@@ -80,14 +81,58 @@ pub fn count_from_now(clock: &Clock) {
     *CLOCK.lock() = Some((clock.clone(), clock.now()));
 }
 
+/// The begin and the end of a log, by lines.
+#[derive(Debug)]
+struct Kept {
+    first: Vec<u8>,
+    last: VecDeque<Vec<u8>>,
+    /// The size of `last`.
+    size: usize,
+    dropped: u64,
+}
+
+impl Kept {
+    const fn new() -> Self {
+        Self {
+            first: Vec::new(),
+            last: VecDeque::new(),
+            size: 0,
+            dropped: 0,
+        }
+    }
+
+    fn add(&mut self, line: &[u8], most: usize) {
+        if self.last.is_empty() && self.first.len() + line.len() <= most {
+            self.first.extend_from_slice(line);
+            return;
+        }
+        self.size += line.len();
+        self.last.push_back(line.to_vec());
+        while self.size > most
+            && let Some(line) = self.last.pop_front()
+        {
+            self.size -= line.len();
+            self.dropped += 1;
+        }
+    }
+
+    fn text(&self) -> Vec<u8> {
+        let mut text = self.first.clone();
+        if self.dropped > 0 {
+            text.extend_from_slice(format!("({} lines are dropped)\n", self.dropped).as_bytes());
+        }
+        text.extend(self.last.iter().flatten());
+        text
+    }
+}
+
+/// The writer of one line, which it receives in one piece.
 struct Keeper;
 
 impl Write for Keeper {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut kept = KEPT.lock();
-        let room = MOST_BYTES.saturating_sub(kept.len()).min(bytes.len());
-        kept.extend_from_slice(&bytes[..room]);
-        Ok(bytes.len())
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        KEPT.lock().add(line, MOST_BYTES);
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -109,5 +154,29 @@ pub fn keep() {
 
 /// The log kept so far.
 pub fn kept() -> Vec<u8> {
-    KEPT.lock().clone()
+    KEPT.lock().text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_a_long_log_is_dropped_by_lines() {
+        let mut kept = Kept::new();
+        for number in 0..9 {
+            kept.add(format!("line {number}\n").as_bytes(), 15);
+        }
+        let text = String::from_utf8(kept.text()).unwrap();
+        assert_eq!(text, "line 0\nline 1\n(5 lines are dropped)\nline 7\nline 8\n");
+    }
+
+    #[test]
+    fn a_short_log_is_kept_as_a_whole() {
+        let mut kept = Kept::new();
+        for line in ["a\n", "b\n"] {
+            kept.add(line.as_bytes(), 15);
+        }
+        assert_eq!(kept.text(), b"a\nb\n");
+    }
 }
