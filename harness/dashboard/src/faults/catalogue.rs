@@ -20,14 +20,11 @@ pub enum Needs {
 pub(super) enum FaultKind {
     /// An action on a VM; `undo` ends it.
     Vm { undo: Option<&'static str> },
-    /// An action on a kubelet; `undo` ends it, and `command` is its name for `drydock nodes break`.
-    Kubelet {
-        undo: Option<&'static str>,
-        command: &'static str,
-    },
-    /// An action on a kubelet whose rule has the form of its begin, `do`, and of its end, `undo`; `command` is its name and flags
-    /// for `drydock nodes break`.
-    KubeletFault(&'static str),
+    /// The creation of a VM without a Machine.
+    CreateVm,
+    /// An action on a kubelet. The rule has its begin, `do`, and its end, `undo`, or null; the text has the name and the flags for
+    /// `drydock nodes break`, or is empty if `drydock nodes repair` does the same.
+    Kubelet(&'static str),
     /// A failure of a zone.
     Zone,
     /// The restart of a process.
@@ -36,6 +33,8 @@ pub(super) enum FaultKind {
     Pause(&'static str),
     /// A rule of the API server.
     Api,
+    /// A rule of the API server that hits one request.
+    ApiOnce,
     /// A rule of the cloud.
     Cloud,
 }
@@ -62,15 +61,25 @@ pub struct Fault {
 }
 
 fn fault(name: &'static str, group: &'static str, title: &'static str, kind: FaultKind) -> Fault {
+    rule(name, group, title, kind, Value::Null)
+}
+
+fn rule(name: &'static str, group: &'static str, title: &'static str, kind: FaultKind, rule: Value) -> Fault {
     let needs = match kind {
-        FaultKind::Vm { .. } | FaultKind::Kubelet { .. } | FaultKind::KubeletFault(_) => Needs::Machines,
+        FaultKind::Vm { .. } | FaultKind::Kubelet(_) => Needs::Machines,
         FaultKind::Zone => Needs::Zones,
-        FaultKind::Restart(_) | FaultKind::Pause(_) | FaultKind::Api | FaultKind::Cloud => Needs::Nothing,
+        FaultKind::CreateVm
+        | FaultKind::Restart(_)
+        | FaultKind::Pause(_)
+        | FaultKind::Api
+        | FaultKind::ApiOnce
+        | FaultKind::Cloud => Needs::Nothing,
     };
     let lasts = match kind {
-        FaultKind::Vm { undo } | FaultKind::Kubelet { undo, .. } => undo.is_some(),
-        FaultKind::Restart(_) => false,
-        FaultKind::KubeletFault(_) | FaultKind::Pause(_) | FaultKind::Zone | FaultKind::Api | FaultKind::Cloud => true,
+        FaultKind::Vm { undo } => undo.is_some(),
+        FaultKind::Kubelet(_) => !rule["undo"].is_null(),
+        FaultKind::CreateVm | FaultKind::Restart(_) | FaultKind::ApiOnce => false,
+        FaultKind::Pause(_) | FaultKind::Zone | FaultKind::Api | FaultKind::Cloud => true,
     };
     Fault {
         name,
@@ -79,14 +88,7 @@ fn fault(name: &'static str, group: &'static str, title: &'static str, kind: Fau
         needs,
         lasts,
         kind,
-        rule: Value::Null,
-    }
-}
-
-fn rule(name: &'static str, group: &'static str, title: &'static str, kind: FaultKind, rule: Value) -> Fault {
-    Fault {
         rule,
-        ..fault(name, group, title, kind)
     }
 }
 
@@ -114,28 +116,39 @@ fn machines() -> Vec<Fault> {
         vm("vm.delete", "Delete in the cloud", None),
         vm("vm.preempt", "Preempt after a notice of two minutes", None),
         vm("vm.panic", "Kernel panic", Some("reboot")),
+        fault(
+            "vm.create",
+            VM,
+            "Create without a Machine, an orphan",
+            FaultKind::CreateVm,
+        ),
     ]
 }
 
 fn kubelets() -> Vec<Fault> {
     const GROUP: &str = "Kubelets";
-    let kubelet = |name, title, undo, command| fault(name, GROUP, title, FaultKind::Kubelet { undo, command });
-    let broken = |name, title, command, begin: Value, kind: &str| {
-        let rule_of = json!({ "do": begin, "undo": { "end": kind } });
-        rule(name, GROUP, title, FaultKind::KubeletFault(command), rule_of)
+    let kubelet = |name, title, command, begin: Value, end: Value| {
+        let rule_of = json!({ "do": begin, "undo": end });
+        rule(name, GROUP, title, FaultKind::Kubelet(command), rule_of)
     };
+    let action = |name: &'static str, title, command, end: Value| {
+        let (_, begin) = name.split_once('.').unwrap_or_default();
+        kubelet(name, title, command, begin.into(), end)
+    };
+    let broken =
+        |name, title, command, begin: Value, end: &str| kubelet(name, title, command, begin, json!({ "end": end }));
     vec![
-        kubelet("kubelet.stop", "Stop", Some("start"), "stopped"),
-        kubelet("kubelet.start", "Start", None, ""),
-        kubelet(
+        action("kubelet.stop", "Stop", "stopped", json!("start")),
+        action("kubelet.start", "Start", "", Value::Null),
+        action(
             "kubelet.partition",
             "Cut off from the API server",
-            Some("reconnect"),
             "partitioned",
+            json!("reconnect"),
         ),
-        kubelet("kubelet.reconnect", "Connect again", None, ""),
-        kubelet("kubelet.fillDisk", "Fill the disk", Some("freeDisk"), "DiskPressure"),
-        kubelet("kubelet.freeDisk", "Free the disk", None, ""),
+        action("kubelet.reconnect", "Connect again", "", Value::Null),
+        action("kubelet.fillDisk", "Fill the disk", "DiskPressure", json!("freeDisk")),
+        action("kubelet.freeDisk", "Free the disk", "", Value::Null),
         broken(
             "kubelet.freeze",
             "Freeze, as if no time passed",
@@ -240,6 +253,10 @@ fn api() -> Vec<Fault> {
             json!({ "match": of_mcm(), "action": action }),
         )
     };
+    let once = |name, title, action: Value| {
+        let rule_of = json!({ "match": { "client": "*:machine-controller-manager", "times": 1 }, "action": action });
+        rule(name, GROUP, title, FaultKind::ApiOnce, rule_of)
+    };
     let conflict = json!({
         "match": { "client": "*:machine-controller-manager", "verbs": ["update", "patch"] },
         "action": { "fail": { "code": 409 } },
@@ -313,6 +330,21 @@ fn api() -> Vec<Fault> {
             "api.hang",
             "Connections hang",
             json!({ "partition": { "how": "hang" } }),
+        ),
+        once(
+            "api.compact",
+            "Discard the history: no watch can resume",
+            json!({ "compact": {} }),
+        ),
+        once(
+            "api.restart",
+            "Restart the server, which keeps its history",
+            json!({ "restart": { "keepHistory": true } }),
+        ),
+        once(
+            "api.restartEmpty",
+            "Restart the server without its history",
+            json!({ "restart": {} }),
         ),
     ]
 }

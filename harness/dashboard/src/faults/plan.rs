@@ -227,11 +227,10 @@ fn on_machines(
         .iter()
         .filter(|member| chosen.contains(member.machine.as_str()))
         .collect();
-    let (kind, begin, undo): (_, Value, Option<Value>) = match fault.kind {
-        FaultKind::KubeletFault(_) => ("kubelet", fault.rule["do"].clone(), Some(fault.rule["undo"].clone())),
-        FaultKind::Kubelet { undo, .. } => ("kubelet", word(fault).into(), undo.map(Value::from)),
-        FaultKind::Vm { undo } => ("vm", word(fault).into(), undo.map(Value::from)),
-        _ => ("vm", word(fault).into(), None),
+    let (kind, begin, undo): (_, Value, Value) = match fault.kind {
+        FaultKind::Kubelet(_) => ("kubelet", fault.rule["do"].clone(), fault.rule["undo"].clone()),
+        FaultKind::Vm { undo } => ("vm", word(fault).into(), undo.into()),
+        _ => ("vm", word(fault).into(), Value::Null),
     };
     let mut plan = FaultPlan::new(
         format!("{} {}: {}", fault.group, fault.title, members.len()),
@@ -239,8 +238,8 @@ fn on_machines(
     );
     for member in members {
         plan.begin.push(step_on(kind, &begin, member)?);
-        if let Some(undo) = &undo {
-            plan.end.push(step_on(kind, undo, member)?);
+        if !undo.is_null() {
+            plan.end.push(step_on(kind, &undo, member)?);
         }
         plan.commands.extend(command_on(fault, member, lasts));
         plan.hits.push(member.machine.clone());
@@ -278,8 +277,8 @@ fn command_on(fault: &Fault, member: &Member, lasts: Option<Duration>) -> Vec<St
         .into_iter()
         .flatten()
         .collect(),
-        (FaultKind::Kubelet { command: "", .. }, _) => vec![format!("drydock nodes repair {node}")],
-        (FaultKind::Kubelet { command, .. } | FaultKind::KubeletFault(command), _) => {
+        (FaultKind::Kubelet(""), _) => vec![format!("drydock nodes repair {node}")],
+        (FaultKind::Kubelet(command), _) => {
             vec![format!("drydock nodes break {node} --with {command}{for_time}")]
         }
         (FaultKind::Vm { undo }, word) => {
@@ -341,6 +340,13 @@ fn on_the_world(
             )?));
             plan.hits.push(process.to_owned());
         }
+        FaultKind::CreateVm => {
+            // There is no command: the cloud creates VMs only for a driver.
+            plan.begin.push(FaultStep::same(step(
+                json!({ "createVm": { "machine": name, "tagged": true } }),
+            )?));
+            plan.hits.push(name);
+        }
         FaultKind::Restart(process) => {
             plan.begin.push(FaultStep::same(step(
                 json!({ "process": { "name": process, "do": "restart" } }),
@@ -348,14 +354,23 @@ fn on_the_world(
             // There is no command: it would have to find the process among all of that name.
             plan.hits.push(process.to_owned());
         }
-        FaultKind::Api => {
+        FaultKind::Api | FaultKind::ApiOnce => {
             let rule = named(&fault.rule, &name);
             plan.add_rule("drydock", &rule, lasts);
             plan.begin.push(FaultStep::same(step(
                 json!({ "apiFault": { "rule": rule, "mayMiss": true } }),
             )?));
-            plan.end.push(FaultStep::same(step(json!({ "liftApiFault": name }))?));
-            plan.hits.push("requests of mcm".to_owned());
+            if fault.lasts {
+                plan.end.push(FaultStep::same(step(json!({ "liftApiFault": name }))?));
+            }
+            plan.hits.push(
+                if fault.lasts {
+                    "requests of mcm"
+                } else {
+                    "the next request of mcm"
+                }
+                .to_owned(),
+            );
         }
         _ => {
             let mut rule = named(&fault.rule, &name);

@@ -34,6 +34,8 @@ pub(in crate::cli) enum ProcessChange {
 #[derive(Clone, Debug)]
 pub(super) struct WorldExecutor {
     pub(super) cloud: CloudClient,
+    /// The namespace of the Machines.
+    pub(super) namespace: String,
     pub(super) timeouts: Timeouts,
     /// The fault rules of the API server; `None`: it is not one of drydock.
     pub(super) faults: Option<Faults>,
@@ -89,9 +91,12 @@ impl WorldExecutor {
             CloudRequest::RestoreZone(zone) => self.cloud.restore_zone(zone).await,
             CloudRequest::Vm(step) => self.cloud.vm_action(vm, step, &self.timeouts).await,
             CloudRequest::Kubelet(action) => self.cloud.kubelet_action(vm, action).await,
-            CloudRequest::SlowCreation(_) | CloudRequest::CreateVm(_) => {
-                return Err(unsupported(step, "the dashboard has no such fault"));
+            CloudRequest::CreateVm(create) => {
+                self.cloud
+                    .create_vm(&self.namespace, &create.machine, create.tagged)
+                    .await
             }
+            CloudRequest::SlowCreation(_) => return Err(unsupported(step, "the dashboard has no such fault")),
         };
         done.map_err(|error| PerformError::Refused(error.to_string()))
     }

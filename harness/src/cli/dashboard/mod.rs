@@ -106,6 +106,7 @@ impl DashboardFlags {
         let (sender, processes) = mpsc::channel(1);
         let executor = WorldExecutor {
             cloud: stage.cloud(),
+            namespace: stage.namespace().to_owned(),
             timeouts: stage.timeouts().clone(),
             faults: api_faults,
             processes: sender,
