@@ -64,31 +64,21 @@ fn half_a_deployment() -> Scenario {
 fn conflicts() -> Scenario {
     let usual = pool(6);
     let set = usual.set();
-    let both = |label: Value, of_set: &str, of_deployment: &str, is: Value| {
+    let both = |label: Value, is: Value| {
         all([
             field("MachineSet", &set, "/metadata/labels/freeze", label.clone()),
             field("MachineDeployment", POOL, "/metadata/labels/freeze", label),
-            field("MachineSet", &set, of_set, is.clone()),
-            field("MachineDeployment", POOL, of_deployment, is),
+            field(
+                "MachineSet",
+                &set,
+                "/status/machineSetCondition/[type=Frozen]/status",
+                is.clone(),
+            ),
+            field("MachineDeployment", POOL, "/status/conditions/[type=Frozen]/status", is),
         ])
     };
-    // Besides Available and Progressing a deployment has only this condition.
-    let frozen = || {
-        both(
-            json!("True"),
-            "/status/machineSetCondition/0/type",
-            "/status/conditions/2/type",
-            json!("Frozen"),
-        )
-    };
-    let thawed = || {
-        both(
-            Value::Null,
-            "/status/machineSetCondition/0",
-            "/status/conditions/2",
-            Value::Null,
-        )
-    };
+    let frozen = || both(json!("True"), json!("True"));
+    let thawed = || both(Value::Null, Value::Null);
     let conflict = |resource: &str, skip: u32| {
         let rule = Rule {
             matches: Match {

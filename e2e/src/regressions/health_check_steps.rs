@@ -1,7 +1,7 @@
 //! Steps and conditions that the scenarios of health checks share.
 
 use mcm_api::keys;
-use scenario::builder::{all, any, apply, field, slack};
+use scenario::builder::{all, apply, field, slack, status_condition};
 use scenario::{Condition, DurationExpression, Scenario, Step};
 use serde_json::{Value, json};
 
@@ -68,37 +68,27 @@ pub(crate) fn check_status(name: &str, is: impl Into<Value>) -> Condition {
 
 /// A condition of the usual check.
 pub(crate) fn check_condition(type_: &str, is: &str, reason: &str) -> Condition {
-    listed(
+    status_condition(
         "MachineHealthCheck",
         CHECK,
-        "/status/conditions",
-        &[("type", type_), ("status", is), ("reason", reason)],
+        type_,
+        &[("status", is), ("reason", reason)],
     )
 }
 
 /// A condition of a machine.
 pub(crate) fn machine_condition(machine: &str, type_: &str, is: &str) -> Condition {
-    listed(
-        "Machine",
-        machine,
-        "/status/conditions",
-        &[("type", type_), ("status", is)],
-    )
+    status_condition("Machine", machine, type_, &[("status", is)])
 }
 
 /// A condition of a machine with its reason.
 pub(crate) fn machine_reason(machine: &str, type_: &str, is: &str, reason: &str) -> Condition {
-    listed(
-        "Machine",
-        machine,
-        "/status/conditions",
-        &[("type", type_), ("status", is), ("reason", reason)],
-    )
+    status_condition("Machine", machine, type_, &[("status", is), ("reason", reason)])
 }
 
 /// A condition of a node.
 pub(crate) fn node_condition(node: &str, type_: &str, is: &str) -> Condition {
-    listed("Node", node, "/status/conditions", &[("type", type_), ("status", is)])
+    status_condition("Node", node, type_, &[("status", is)])
 }
 
 /// The replacement of the machine by its owner is requested.
@@ -114,15 +104,6 @@ pub(crate) fn failed(machine: &str) -> Condition {
 /// The machine passed its check.
 pub(crate) fn passed(machine: &str) -> Condition {
     machine_condition(machine, keys::HEALTH_CHECK_SUCCEEDED, "True")
-}
-
-/// A list has an item with these fields, among its first ones.
-fn listed(kind: &str, name: &str, list: &str, fields: &[(&str, &str)]) -> Condition {
-    any((0..10).map(|position| {
-        all(fields
-            .iter()
-            .map(|(key, value)| field(kind, name, &format!("{list}/{position}/{key}"), *value)))
-    }))
 }
 
 /// The usual pool has this number of available machines, all of them healthy.

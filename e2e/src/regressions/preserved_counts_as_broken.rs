@@ -3,7 +3,7 @@
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
-use scenario::builder::{all, annotate, any, field, kubelet, machine_gone, phase, seconds, slack};
+use scenario::builder::{all, annotate, field, kubelet, machine_gone, phase, seconds, slack, status_condition};
 use scenario::step::KubeletAction;
 use scenario::{Condition, Scenario};
 use serde_json::Value;
@@ -24,20 +24,7 @@ pub(super) fn entry() -> Entry {
 }
 
 fn is_available() -> Condition {
-    let condition = |position: u32, name: &str, is: &str| {
-        field(
-            "MachineDeployment",
-            POOL,
-            &format!("/status/conditions/{position}/{name}"),
-            is,
-        )
-    };
-    any((0..3).map(|position| {
-        all([
-            condition(position, "type", "Available"),
-            condition(position, "status", "True"),
-        ])
-    }))
+    status_condition("MachineDeployment", POOL, "Available", &[("status", "True")])
 }
 
 /// The machine counts as preserved, and neither as failed nor as missing.

@@ -4,7 +4,7 @@ use mcm_api::{Phase, keys};
 use scenario::Scenario;
 use scenario::builder::{
     all, any, event_count, fail_zone, field, health_timeout, kubelet, machine_gone, node_grace, not, observed, phase,
-    restore_zone, scale_down_empty, seconds, slack, vm_count,
+    restore_zone, scale_down_empty, seconds, slack, status_condition, vm_count,
 };
 use scenario::step::deferred_target::{DeferredTarget, UserAction};
 use scenario::step::{KubeletAction, ZoneFailure};
@@ -95,11 +95,11 @@ fn not_during_a_rollout() -> Scenario {
     )
     .step(class("class-b", "z1"));
     let suspended = || {
-        field(
+        status_condition(
             "MachineDeployment",
             POOL,
-            "/status/conditions/2/type",
             "PreservationSuspended",
+            &[("status", "True")],
         )
     };
     settled(story, &[usual])

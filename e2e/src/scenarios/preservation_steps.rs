@@ -3,7 +3,8 @@
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
 use scenario::builder::{
-    all, annotate, any, apply, field, health_timeout, node_grace, not, patch_status, phase, slack, vm_count,
+    all, annotate, any, apply, field, health_timeout, node_grace, not, patch_status, phase, slack, status_condition,
+    vm_count,
 };
 use scenario::step::Annotate;
 use scenario::{Condition, DurationExpression, Step};
@@ -139,18 +140,12 @@ pub(super) fn kept_running(machine: &str) -> Condition {
 /// The Node has the condition `Preserved` with this status and reason, which is written after the machine's
 /// phase.
 pub(super) fn node_says(machine: &str, status: &str, reason: &str) -> Condition {
-    let condition_is = |position: u32| {
-        let part = |name: &str, is: &str| {
-            let pointer = format!("/status/conditions/{position}/{name}");
-            field("Node", machine, &pointer, is)
-        };
-        all([
-            part("type", keys::PRESERVED_CONDITION),
-            part("status", status),
-            part("reason", reason),
-        ])
-    };
-    any((0..6).map(condition_is))
+    status_condition(
+        "Node",
+        machine,
+        keys::PRESERVED_CONDITION,
+        &[("status", status), ("reason", reason)],
+    )
 }
 
 /// An operator sets the expiry.

@@ -113,7 +113,7 @@ pub(crate) fn hit_count(fault: &str, world: &WorldState) -> u64 {
 pub(crate) fn field_value(field: &FieldIs, world: &WorldState) -> Value {
     world
         .named(field.api_version.as_deref(), &field.kind, &field.name)
-        .and_then(|object| object.pointer(&field.field))
+        .and_then(|object| scenario::value_at(object, &field.field))
         .cloned()
         .unwrap_or(Value::Null)
 }

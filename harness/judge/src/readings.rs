@@ -179,7 +179,7 @@ fn read<'a>(condition: &Condition, world: &'a WorldState) -> Reading<'a> {
         },
     };
     let field = |object: Option<&'a Value>, pointer: &str| {
-        let value = object.and_then(|object| object.pointer(pointer));
+        let value = object.and_then(|object| scenario::value_at(object, pointer));
         Reading::Json(value.unwrap_or(&Value::Null))
     };
     match condition {

@@ -526,7 +526,7 @@ pub fn node_gone(name: &str) -> Condition {
     Condition::NodeGone(name.to_owned())
 }
 
-/// An object has a value at a JSON pointer; null: the field does not exist.
+/// An object has a value at the path of a field; null: the field does not exist.
 pub fn field(kind: &str, name: &str, field: &str, is: impl Into<serde_json::Value>) -> Condition {
     Condition::Field(FieldIs {
         api_version: None,
@@ -535,6 +535,16 @@ pub fn field(kind: &str, name: &str, field: &str, is: impl Into<serde_json::Valu
         field: field.to_owned(),
         is: is.into(),
     })
+}
+
+/// A condition in an object's status has these fields, for example a status and a reason.
+pub fn status_condition(kind: &str, name: &str, type_: &str, fields: &[(&str, &str)]) -> Condition {
+    let type_ = type_.replace('~', "~0").replace('/', "~1");
+    let has = |(of, is): &(&str, &str)| field(kind, name, &format!("/status/conditions/[type={type_}]/{of}"), *is);
+    match fields {
+        [one] => has(one),
+        fields => all(fields.iter().map(has)),
+    }
 }
 
 /// The number of a machine's VMs that are not terminated.

@@ -225,7 +225,8 @@ pub struct FieldIs {
     pub kind: String,
     /// The object's name.
     pub name: String,
-    /// A JSON pointer, for example `/spec/providerID`.
+    /// The path of the field, a JSON pointer: `/spec/providerID`. A part such as `[type=Ready]` selects the first item of a
+    /// list with this field: `/status/conditions/[type=Ready]/status`.
     pub field: String,
     /// Its value; null: the field does not exist.
     pub is: Value,
@@ -242,7 +243,7 @@ pub struct FieldOf {
     pub kind: String,
     /// The object's name.
     pub name: String,
-    /// A JSON pointer, for example `/spec/volumeName`.
+    /// The path of the field, as in `field`: `/spec/volumeName`.
     pub field: String,
 }
 

@@ -1,4 +1,4 @@
-//! Checks the fields of objects and JSON pointers against the schemas of their kinds, as the API server does with
+//! Checks the fields of objects and paths to fields against the schemas of their kinds, as the API server does with
 //! strict field validation.
 
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::node::{Found, Node, segments};
 use crate::Problem;
 use crate::closest::suggestion;
+use crate::field_path::parts;
 use crate::kinds::Kind;
 
 /// The schemas of the machine API.
@@ -127,14 +128,12 @@ impl Schemas {
         Err((within(unknown.clone()), format!("unknown field {name:?}; {hint}")))
     }
 
-    /// Checks that a JSON pointer leads to a field that objects of the kind may have.
+    /// Checks that a path leads to a field that objects of the kind may have.
     ///
     /// # Errors
-    /// The unknown part of the pointer, with the closest valid one.
+    /// The unknown part of the path, with the closest valid one.
     pub(crate) fn check_pointer(&self, path: &str, kind: &Kind, pointer: &str) -> Result<(), Problem> {
-        let parts = pointer.split('/').skip(1);
-        let parts = parts.map(|part| part.replace("~1", "/").replace("~0", "~"));
-        match self.walk(kind, parts.collect()) {
+        match self.walk(kind, parts(pointer).collect()) {
             Found::Node(_) | Found::Anything => Ok(()),
             Found::Unknown { part, fields } => Err((
                 path.to_owned(),
@@ -243,6 +242,11 @@ mod tests {
     #[case("Machine", "/metadta/name", false)]
     #[case("Node", "/spec/taints/0/key", true)]
     #[case("Node", "/spec/taints/first", false)]
+    #[case("Node", "/status/conditions/[type=Ready]/status", true)]
+    #[case("Node", "/status/conditions/[typ=Ready]/status", false)]
+    #[case("Node", "/status/conditions/[type=Ready]/state", false)]
+    #[case("Node", "/status/conditions/[Ready]/status", false)]
+    #[case("Machine", "/status/conditions/[type=Ready]/reason", true)]
     #[case("Node", "/status/capacity/cpu", true)]
     #[case("MachineDeployment", "/status/availableReplicas", true)]
     #[case("MachineDeployment", "/status/availableReplica", false)]

@@ -4,6 +4,7 @@ use apiserver::types;
 use serde_json::Value;
 
 use crate::Problem;
+use crate::field_path::selector;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// The prefix of references between the schemas of built-in types.
@@ -88,8 +89,13 @@ impl Node {
             fields: self.fields(),
         };
         match schema["type"].as_str() {
-            Some("array") if part.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Found::Node(Self(schema["items"].clone()))
+            Some("array") => {
+                let item = Self(schema["items"].clone());
+                match selector(part).map(|(field, _)| item.member(field)) {
+                    Some(wrong @ Found::Unknown { .. }) => wrong,
+                    None if !part.bytes().all(|byte| byte.is_ascii_digit()) => unknown(),
+                    Some(_) | None => Found::Node(item),
+                }
             }
             Some("object") if schema.get("properties").is_none() => Found::Anything,
             Some(_) => unknown(),
