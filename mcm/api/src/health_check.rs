@@ -194,6 +194,9 @@ pub struct MachineHealthCheckStatus {
     /// Requests to other controllers, from before their creation until they are gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remediations: Vec<RequestedRemediation>,
+    /// Since when too many machines are unhealthy; absent: they are not. A later change of the limit cannot tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_many_since: Option<Time>,
     /// When remediation may begin again after too many machines were unhealthy; absent: it may.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooldown_until: Option<Time>,

@@ -13,6 +13,7 @@ pub mod event;
 mod failure;
 pub mod finalizer;
 pub mod health_check;
+mod label_syntax;
 pub mod machine;
 pub mod merge;
 pub mod overshoot;

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube_core::{Selector, SelectorExt};
 
+use crate::label_syntax::{key_problem, value_problem};
+
 /// Whether the selector has no requirements, so that it would match everything.
 pub fn is_empty(selector: &LabelSelector) -> bool {
     let labels = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty);
     labels && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// Validates a selector: it has requirements, and its operators exist.
+/// Validates a selector: it has requirements, their keys and values can be those of labels, and its operators exist.
 ///
 /// # Errors
 /// The field below the selector, and the problem with its fix.
@@ -20,7 +22,20 @@ pub fn check(selector: &LabelSelector) -> Result<(), (&'static str, String)> {
         let text = "a selector without labels would take every machine of the namespace: name at least one label";
         return Err(("", text.to_owned()));
     }
+    for (key, value) in selector.match_labels.iter().flatten() {
+        if let Some(problem) = key_problem(key).or_else(|| value_problem(value)) {
+            return Err((".matchLabels", format!("{key:?}: {problem}")));
+        }
+    }
     for requirement in selector.match_expressions.iter().flatten() {
+        let value = requirement
+            .values
+            .iter()
+            .flatten()
+            .find_map(|value| value_problem(value));
+        if let Some(problem) = key_problem(&requirement.key).or(value) {
+            return Err((".matchExpressions", format!("{:?}: {problem}", requirement.key)));
+        }
         let values = requirement.values.as_ref().map_or(0, Vec::len);
         let problem = match requirement.operator.as_str() {
             "In" | "NotIn" if values == 0 => "needs values",
@@ -93,7 +108,11 @@ mod tests {
     #[case::empty_labels(json!({"matchLabels": {}}), Some("name at least one label"))]
     #[case::operator(json!({"matchExpressions": [{"key": "a", "operator": "Is"}]}), Some("is unknown"))]
     #[case::values(json!({"matchExpressions": [{"key": "a", "operator": "In"}]}), Some("needs values"))]
-    #[case::valid(json!({"matchLabels": {"a": "1"}}), None)]
+    #[case::key(json!({"matchLabels": {"a b": "1"}}), Some("\"a b\": the key must be a name"))]
+    #[case::value(json!({"matchLabels": {"a": "c d!"}}), Some("the value \"c d!\" must have"))]
+    #[case::key_of_an_expression(json!({"matchExpressions": [{"key": "-", "operator": "Exists"}]}), Some("the key must be a name"))]
+    #[case::value_of_an_expression(json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1", "b/c"]}]}), Some("the value \"b/c\" must have"))]
+    #[case::valid(json!({"matchLabels": {"a": "1", "example.com/b": ""}}), None)]
     fn an_invalid_selector_is_reported(#[case] given: Value, #[case] expected: Option<&str>) {
         match (check(&selector(given)), expected) {
             (Ok(()), None) => {}

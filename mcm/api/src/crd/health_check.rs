@@ -425,6 +425,10 @@ fn status() -> JSONSchemaProps {
                 .described("Requests to other controllers, from before their creation until they are gone."),
         ),
         (
+            "tooManySince",
+            time().described("Since when too many machines are unhealthy."),
+        ),
+        (
             "cooldownUntil",
             time().described("When remediation may begin again after too many machines were unhealthy."),
         ),

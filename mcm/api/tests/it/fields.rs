@@ -133,6 +133,7 @@ pub const KINDS: [(&str, &str); 5] = [
         status.remediations[].template: string
         status.remediations[].order: int
         status.remediations[].since: time
+        status.tooManySince: time
         status.cooldownUntil: time
         status.observedGeneration: int
         status.conditions[].type: string

@@ -1,6 +1,6 @@
 //! One pass of a health check: evaluates its machines, and decides which of them are remediated.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -111,20 +111,25 @@ struct Pass<'a> {
     settings: &'a Settings,
     now: Timestamp,
     judged: Vec<Judged<'a>>,
-    /// Requests about machines that the check does not select any more.
+    /// Selected machines that an annotation excludes, or that another check selects too.
+    left_out: Vec<&'a Target>,
+    /// Requests about machines that the check does not select any more, or leaves out.
     strays: BTreeMap<String, MachineRequests<'a>>,
 }
 
 impl<'a> Pass<'a> {
     fn new(view: &'a View, policy: &'a Policy, settings: &'a Settings, now: Timestamp) -> Self {
         let mut machine_requests = requests::machine_requests(view, policy);
-        let mut judged = Vec::new();
+        let (mut judged, mut left_out) = (Vec::new(), Vec::new());
         for target in &view.targets {
             let mut hand = machine_requests.remove(target.name()).unwrap_or_default();
             let orphaned = std::mem::take(&mut hand.orphaned);
-            let left_out = is_skipped(&target.machine.metadata) && !defect!(PausedMachinesAreRemediated)
+            let is_left_out = is_skipped(&target.machine.metadata) && !defect!(PausedMachinesAreRemediated)
                 || view.overlaps.contains_key(target.name()) && !defect!(ChecksRemediateTogether);
-            if left_out {
+            if is_left_out {
+                // Nothing remediates it, as if it were not selected.
+                left_out.push(target);
+                machine_requests.insert(target.name().to_owned(), hand);
                 continue;
             }
             hand.own.extend(orphaned);
@@ -154,6 +159,7 @@ impl<'a> Pass<'a> {
             settings,
             now,
             judged,
+            left_out,
             strays: machine_requests,
         }
     }
@@ -242,22 +248,19 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Begins the cooldown when too many machines are not unhealthy any more, also if too few are then, and ends it.
+    /// Begins the cooldown when too many machines are not unhealthy any more, also if too few are then, and ends it. Whether too
+    /// many were is in the status: the limit may have changed since.
     fn update_cooldown(&self, draft: &mut Draft, answer: &Allowance) {
-        let known = &self.view.check.status;
-        let mut conditions = known.conditions.iter();
-        let was_refused =
-            conditions.any(|one| one.type_ == REMEDIATION_ALLOWED && one.status == "False" && one.reason == TOO_MANY);
-        // The reason is the same if there were too few.
-        let unhealthy_then = usize::try_from(known.expected_machines - known.current_healthy).unwrap_or_default();
-        let was_storm = was_refused && !is_below(self.policy.limit, unhealthy_then);
         let is_storm = self.is_storm(answer);
+        let status = &mut draft.status;
         let cooldown = self.policy.storm_cooldown;
-        let ends = |until: &Time| is_storm || cooldown.is_zero() || until.0 <= self.now;
-        if was_storm && !is_storm && !defect!(CooldownIgnored) {
-            draft.status.cooldown_until = self.now.checked_add(cooldown).ok().map(stamp);
+        if is_storm {
+            status.too_many_since.get_or_insert_with(|| stamp(self.now));
+        } else if status.too_many_since.take().is_some() && !defect!(CooldownIgnored) {
+            status.cooldown_until = self.now.checked_add(cooldown).ok().map(stamp);
         }
-        draft.status.cooldown_until.take_if(|until| ends(until));
+        let ends = |until: &Time| is_storm || cooldown.is_zero() || until.0 <= self.now;
+        status.cooldown_until.take_if(|until| ends(until));
     }
 
     /// Whether too many machines are unhealthy. The answer is the same if there are too few.
@@ -363,6 +366,7 @@ impl<'a> Pass<'a> {
         let mut events = Vec::new();
         let check = &self.view.check;
         let external = self.policy.remediation != Remediation::Owner;
+        let unreadable = self.view.requests.is_unreadable();
         for one in &mut self.judged {
             let machine = &one.target.machine;
             let mut conditions = MachineConditions::of(machine, stamp(self.now));
@@ -394,6 +398,9 @@ impl<'a> Pass<'a> {
                     }
                     if let Some((reason, message)) = &one.step.condition {
                         conditions.set(keys::EXTERNALLY_REMEDIATED, false, reason, message);
+                    } else if !external && !one.machine_requests.is_any() && !unreadable {
+                        // The check had a template before.
+                        conditions.remove(keys::EXTERNALLY_REMEDIATED);
                     }
                 }
                 Health::Pending { .. } | Health::NotCounted => {}
@@ -407,6 +414,18 @@ impl<'a> Pass<'a> {
             }
             actions.append(&mut one.step.actions);
         }
+        for target in &self.left_out {
+            let requested = self.strays.get(target.name()).is_some_and(|hand| !hand.own.is_empty());
+            if !requested && !self.view.requests.is_unreadable() {
+                let mut conditions = MachineConditions::of(&target.machine, stamp(self.now));
+                conditions.remove(keys::EXTERNALLY_REMEDIATED);
+                actions.extend(conditions.changed().map(|conditions| Action::WriteConditions {
+                    machine: target.name().to_owned(),
+                    conditions,
+                    remediated: None,
+                }));
+            }
+        }
         actions.append(&mut events);
         actions
     }
@@ -414,20 +433,15 @@ impl<'a> Pass<'a> {
     /// The records of requests after this pass.
     fn entries(&self) -> Vec<RequestedRemediation> {
         let judged = self.judged.iter().filter_map(|one| one.step.entry.clone());
-        let names: BTreeSet<&str> = self.judged.iter().map(|one| one.target.name()).collect();
-        let skipped = self.view.targets.iter().map(Target::name);
-        let skipped: BTreeSet<&str> = skipped.filter(|name| !names.contains(name)).collect();
-        let recorded = self.view.check.status.remediations.iter();
-        let skipped = recorded.filter(|entry| skipped.contains(entry.machine.as_str()));
         let unreadable = self.view.requests.is_unreadable();
         let strays = self.strays.values().filter(|hand| unreadable || !hand.own.is_empty());
         let strays = strays.filter_map(|hand| hand.entry.clone());
-        let mut entries: Vec<RequestedRemediation> = judged.chain(skipped.cloned()).chain(strays).collect();
+        let mut entries: Vec<RequestedRemediation> = judged.chain(strays).collect();
         entries.sort_by(|one, other| one.machine.cmp(&other.machine));
         entries
     }
 
-    /// The deletions of requests about machines that are gone, or not selected any more.
+    /// The deletions of requests about machines that are gone, not selected any more, or excluded.
     fn stray_actions(&self) -> Vec<Action> {
         if defect!(OrphanRequestStays) || self.view.requests.is_unreadable() {
             return Vec::new();

@@ -56,7 +56,11 @@ pub fn withdrawn(machine: &Machine, selections: &[Selection]) -> Option<Vec<Node
         return None;
     }
     let mut conditions = machine.status.conditions.clone();
-    let ended = [keys::HEALTH_CHECK_SUCCEEDED, keys::OWNER_REMEDIATED];
+    let ended = [
+        keys::HEALTH_CHECK_SUCCEEDED,
+        keys::OWNER_REMEDIATED,
+        keys::EXTERNALLY_REMEDIATED,
+    ];
     conditions.retain(|condition| !ended.contains(&condition.type_.as_str()));
     Some(conditions)
 }

@@ -156,6 +156,10 @@ fn progress_of(pass: &Pass, status: &MachineStatus) -> ReplacementProgress {
         let until = expiry.map_or_else(|| "it is drained".to_owned(), |expiry| format!("until {}", expiry.0));
         return ReplacementProgress::Deferred(format!("the machine is preserved: {until}"));
     }
+    if status.is_preserved() {
+        // Becoming Failed with a request that is not removed yet would preserve it once more.
+        return ReplacementProgress::Deferred("the preservation of the machine ends".to_owned());
+    }
     if is_skipped(&machine.metadata) && !defect!(PausedMachinesAreRemediated) {
         return ReplacementProgress::Deferred("an annotation excludes the machine from remediation".to_owned());
     }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
-use mcm_api::{MachineStatus, Phase, keys};
+use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage, keys};
 use mcm_core::health_check::owner::OwnerState;
 use mcm_core::machine::{Plan, Rank, Sibling, View};
 use rstest::rstest;
@@ -130,6 +130,20 @@ fn a_preserved_machine_is_kept_until_its_expiry() {
     let mut view = requested();
     let later = minute(60).checked_add(jiff::SignedDuration::from_hours(1)).unwrap();
     view.machine.status.current_status.preserve_expiry_time = Some(Time(later));
+    view.machine.metadata.annotations = Some([(keys::PRESERVE_ANNOTATION.to_owned(), "now".to_owned())].into());
+    let plan = decide_now(&view);
+    assert_ne!(phase_of(&plan), Some(Phase::Failed));
+}
+
+/// A machine that failed while its request `now` is not removed yet would be preserved once more.
+#[test]
+fn a_machine_whose_preservation_ends_is_replaced_after_it() {
+    let mut view = requested();
+    view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(59)));
+    view.machine.status.preservation = Some(Preservation {
+        stage: PreservationStage::Releasing,
+        ..Preservation::default()
+    });
     view.machine.metadata.annotations = Some([(keys::PRESERVE_ANNOTATION.to_owned(), "now".to_owned())].into());
     let plan = decide_now(&view);
     assert_ne!(phase_of(&plan), Some(Phase::Failed));

@@ -254,6 +254,34 @@ fn the_cooldown_also_follows_when_too_few_are_unhealthy_after_a_storm() {
     );
 }
 
+/// The former limit is not known any more when the check changes.
+#[rstest]
+#[case::after_a_storm(json!({ "maxUnhealthy": 1 }), json!({ "unhealthyRange": "[3-3]" }), true)]
+#[case::after_too_few(json!({ "unhealthyRange": "[3-3]" }), json!({ "maxUnhealthy": 2 }), false)]
+fn a_change_of_the_limit_keeps_whether_too_many_were_unhealthy(
+    #[case] before: Value,
+    #[case] after: Value,
+    #[case] waits: bool,
+) {
+    let cooled = |mut spec: Value| {
+        spec["stormCooldown"] = json!("5m");
+        check(spec)
+    };
+    let mut view = view(cooled(before), vec![down("m-1"), down("m-2"), up("m-3")]);
+    let first = plan(&view);
+    let status_before = status(&view, &first);
+    assert_eq!(
+        condition(&status_before, "RemediationAllowed"),
+        "False/TooManyUnhealthy"
+    );
+    view.check = cooled(after);
+    view.check.status = status_before;
+    let second = plan(&view);
+    let status_after = status(&view, &second);
+    assert_eq!(status_after.cooldown_until.is_some(), waits);
+    assert_eq!(asked(&second).is_empty(), waits);
+}
+
 #[test]
 fn at_most_the_given_number_is_remediated_newest_first() {
     let newest = with(machine("m-3"), "/metadata/creationTimestamp", json!(ago(4000)));

@@ -1,5 +1,6 @@
 //! Passes with requests to other controllers.
 
+use k8s_openapi::api::core::v1::NodeCondition;
 use rstest::rstest;
 
 use super::super::{Request, RequestKind, RequestView, TemplateView};
@@ -194,6 +195,59 @@ fn a_missing_template_is_reported() {
             .iter()
             .any(|action| matches!(action, Action::CreateRequest { .. }))
     );
+}
+
+/// The machine with the condition about its request.
+fn requested(target: Target) -> Target {
+    let mut machine = (*target.machine).clone();
+    machine.status.conditions.push(NodeCondition {
+        type_: "ExternallyRemediated".to_owned(),
+        status: "False".to_owned(),
+        ..NodeCondition::default()
+    });
+    Target {
+        machine: Arc::new(machine),
+        ..target
+    }
+}
+
+/// Whether the machine has the condition about its request after the pass.
+fn says_requested(plan: &Plan) -> bool {
+    let written = plan.actions.iter().find_map(|action| match action {
+        Action::WriteConditions { conditions, .. } => Some(conditions),
+        _ => None,
+    });
+    written.is_none_or(|conditions| conditions.iter().any(|one| one.type_ == "ExternallyRemediated"))
+}
+
+/// As for a machine that is not selected any more.
+#[rstest]
+#[case::skipped("machine.sapcloud.io/skip-remediation")]
+#[case::paused("machine.sapcloud.io/paused")]
+fn the_request_about_an_excluded_machine_ends(#[case] annotation: &str) {
+    let excluded = || {
+        let machine = annotated(machine("m-1"), json!({ annotation: "" }));
+        requested(target(machine, &[("Ready", "Unknown", 400)]))
+    };
+    let plan_with = |requests| {
+        let view = external(vec![excluded()], requests);
+        plan(&view)
+    };
+    let ends = plan_with(vec![request("m-1", false)]);
+    let deletes = |action: &Action| matches!(action, Action::DeleteRequest { name, .. } if name == "m-1");
+    assert!(ends.actions.iter().any(deletes), "{:?}", ends.actions);
+    assert!(says_requested(&ends));
+    let over = plan_with(Vec::new());
+    assert!(!says_requested(&over), "{:?}", over.actions);
+}
+
+/// The check had a template before.
+#[test]
+fn the_owner_takes_over_from_another_controller() {
+    let view = view(check(json!({})), vec![requested(down("m-1"))]);
+    let plan = plan(&view);
+    assert_eq!(asked(&plan), ["m-1"]);
+    assert!(!says_requested(&plan));
 }
 
 /// Unknown turned into False during a reboot: the new condition's timeout runs, and the request stays.

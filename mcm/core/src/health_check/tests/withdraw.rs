@@ -16,6 +16,7 @@ fn machine(change: Value) -> Machine {
                 { "type": "Ready", "status": "False" },
                 { "type": "HealthCheckSucceeded", "status": "False", "reason": "UnhealthyNode" },
                 { "type": "OwnerRemediated", "status": "False", "reason": "WaitingForRemediation" },
+                { "type": "ExternallyRemediated", "status": "False", "reason": "WaitingForRemediation" },
             ],
         },
     });
