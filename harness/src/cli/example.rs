@@ -27,6 +27,8 @@ pub(super) enum Example {
     MachineSet,
     /// A MachineDeployment; needs the class and its Secret
     MachineDeployment,
+    /// A MachineHealthCheck of the deployment's machines; needs `drydock up --with health-checks`
+    MachineHealthCheck,
 }
 
 impl Example {
@@ -37,6 +39,7 @@ impl Example {
             Self::MachineClass => include_str!("../../../examples/machine-class.yaml"),
             Self::MachineSet => include_str!("../../../examples/machine-set.yaml"),
             Self::MachineDeployment => include_str!("../../../examples/machine-deployment.yaml"),
+            Self::MachineHealthCheck => include_str!("../../../examples/machine-health-check.yaml"),
         }
     }
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use controllers::Name;
-use scenario::{Cloud, DurationExpression, StageKind, Timeouts};
+use scenario::{Cloud, DurationExpression, HealthChecks, Scenario, StageKind, Timeouts};
 use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
 use stage::restarts::Restarts;
 use stage::role::Role;
+use stage::{StageError, setup};
 
 use super::dashboard::{self, DashboardFlags, Shown};
 use super::data_folder::DataFolder;
@@ -41,6 +42,10 @@ pub(super) struct Up {
     /// Omits parts, to be replaced by your own; without fakecloud there is no mcm either
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     without: Vec<Part>,
+
+    /// Adds parts that do not run by default
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    with: Vec<Addition>,
 
     /// The API server's port (stage embedded); 0: any free port
     #[arg(long, default_value_t = 0)]
@@ -87,6 +92,14 @@ enum Part {
     Fakecloud,
     /// The built-in controllers, which kube-controller-manager and kube-scheduler have in a cluster (stage embedded).
     Controllers,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Addition {
+    /// The kind MachineHealthCheck, which mcm evaluates.
+    HealthChecks,
+    /// The kinds of the example remediation controller, and the controller.
+    Remediation,
 }
 
 /// The user's choices for an embedded control plane.
@@ -145,6 +158,12 @@ impl Up {
                 "--buttons and --dashboard-port need fakecloud: the dashboard shows its VMs".to_owned(),
             ));
         }
+        if !self.with.is_empty() && (self.stage == StageKind::Kind || alone) {
+            return Err(Stop::Usage(
+                "--with is for stages embedded and envtest with fakecloud: leave it out, or apply deploy/ yourself"
+                    .to_owned(),
+            ));
+        }
         if self.stage == StageKind::Kind {
             if controller != Controller::Mcm {
                 return Err(Stop::Usage(
@@ -178,8 +197,12 @@ impl Up {
         let mut plan = Plan {
             controller,
             ledger: self.data.of_cloud(),
+            remediation: self.with.contains(&Addition::Remediation),
             ..Plan::new(self.seed, timeouts)
         };
+        if self.with.contains(&Addition::HealthChecks) {
+            plan.mcm_settings.health_checks = HealthChecks::On;
+        }
         if let Some(boot_delay) = self.boot_delay {
             plan.cloud.boot_delay = boot_delay;
         }
@@ -282,7 +305,11 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
     }
     let without_controller = plan.controller == Controller::None;
     let (seed, cloud) = (plan.seed, plan.cloud.clone());
-    let mut stage = ProcessStage::start(Planes::one(plane), plan).await?;
+    let planes = Planes::one(plane);
+    let world = additions(&plan);
+    let installed = setup::install_world(&planes.clusters(), NAMESPACE, &world).await;
+    installed.map_err(StageError::from)?;
+    let mut stage = ProcessStage::start(planes, plan).await?;
     print_up(stage.kubeconfig());
     if without_controller {
         say!(
@@ -337,6 +364,14 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
         };
         dashboard::perform(&mut stage, request, restarted).await;
     }
+}
+
+/// The kinds and roles that a plan needs beside those of every world.
+fn additions(plan: &Plan) -> Scenario {
+    let mut scenario = Scenario::new("up", "The additions of drydock up.");
+    scenario.world.health_checks = plan.mcm_settings.health_checks;
+    scenario.world.remediation = plan.remediation;
+    scenario
 }
 
 fn print_up(kubeconfig: &Path) {
