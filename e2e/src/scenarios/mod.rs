@@ -176,7 +176,7 @@ pub fn scenarios() -> Vec<Scenario> {
 }
 
 /// Scenarios of health checks that judge no heartbeats.
-const ON_REAL_SERVERS: [&str; 12] = [
+const ON_REAL_SERVERS: [&str; 17] = [
     "health_check_annotations",
     "health_check_node_deleted",
     "health_check_limit",
@@ -188,11 +188,16 @@ const ON_REAL_SERVERS: [&str; 12] = [
     "health_check_one_at_a_time",
     "health_check_paused_rollout",
     "health_check_own_role",
+    "health_check_old_revision",
     "health_check_two_requests",
+    "health_check_escalates",
+    "health_check_next_template",
+    "health_check_cancelled",
+    "health_check_template_edited",
 ];
 
-/// Other health checks judge heartbeats that are missing for seconds. A busy computer with a real API server delays the
-/// kubelets' Leases by as much.
+/// Other health checks judge heartbeats or recoveries that last for seconds. A busy computer with a real API server delays
+/// the kubelets' writes by as much.
 fn without_real_servers(scenarios: Vec<Scenario>) -> Vec<Scenario> {
     const BECAUSE: &str = "states that a check judges last for seconds, by which a real API server delays them";
     let limited = |scenario: Scenario| match scenario.stages {
