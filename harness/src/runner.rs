@@ -174,9 +174,6 @@ fn finish(job: &Job, ran: &StageResult, recording: &Recording, wall: Duration) -
         result.end = outcome.end.clone();
         result.faults = outcome.world.faults.clone();
         result.occurred = judge::occurred::in_world(&outcome.world);
-        if job.narrate || !outcome.is_clean() {
-            result.narrative = outcome.narrative.lines().iter().map(|line| line.what.clone()).collect();
-        }
     }
     result.disturbances = job.hits(&ran.hits);
     for disturbance in result.disturbances.iter().filter(|disturbance| disturbance.hits > 0) {
@@ -199,14 +196,26 @@ fn finish(job: &Job, ran: &StageResult, recording: &Recording, wall: Duration) -
     result
 }
 
+/// Adds the narrative to the result of a run that passed, and writes its record, as far as the job requests them.
+fn record_passed(job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) -> io::Result<()> {
+    let record = record::complete(job, result, ran)?;
+    if job.narrate {
+        result.narrative = record::texts(&record);
+    }
+    match &job.record {
+        Some(folder) => record::write_passed(folder, job, result, &record),
+        None => Ok(()),
+    }
+}
+
 /// Writes the report of a failed run, or marks the earlier reports of a run that passed and writes its record if the job
 /// requests one.
 pub(crate) fn report(job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) {
     if result.passed() {
         // The mark is only informative.
         let _ = store::mark_passing(job, result, Clock::wall().now(), false);
-        if let Some(folder) = &job.record
-            && let Err(error) = record::write_passed(folder, job, result, ran)
+        if (job.narrate || job.record.is_some())
+            && let Err(error) = record_passed(job, result, ran)
         {
             let reason = format!("cannot write the record: {error}");
             result.failure = Some(FailureResult::new(Cause::Run, result.stage_seconds, reason));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use judge::narrative::Narrative;
 use judge::object::{label, text};
+use judge::texts;
 use judge::world::{WorldState, key};
 use parking_lot::Mutex;
 use record::{Place, Program, Recorder, RunRecord};
@@ -127,7 +127,7 @@ impl LiveWorld {
     /// Applies an event of a watch.
     pub fn observe(&mut self, at: Timestamp, what: Seen) {
         let observation = Observation { at, what };
-        let lines = Narrative::new(self.started).push_observation(&observation, &self.state);
+        let lines = texts::of_observation(&observation, &self.state);
         let before = self.state.absorb(&observation);
         match &observation.what {
             Seen::Applied(kind, object) => self.applied(kind, object, before.as_ref()),
@@ -275,7 +275,8 @@ impl LiveWorld {
         for step in steps {
             self.session.add(since, [step.planned.clone()]);
             let number = self.session.len();
-            self.recorder.step(at, number, &step.step, end_of_pause(at, &step.step));
+            self.recorder
+                .step(at, number, &step.step, "", end_of_pause(at, &step.step));
         }
         self.feed.touch();
         self.publish();

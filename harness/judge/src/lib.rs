@@ -1,4 +1,4 @@
-//! Judges runs: the world state as a fold of observations, expectations, invariants, and the narrative of a run.
+//! Judges runs: the world state as a fold of observations, expectations, invariants, and texts about observations.
 //!
 //! Everything here is pure: no client, no transport, no waiting. `harness` collects the observations, and `stage` runs
 //! the components.
@@ -10,7 +10,6 @@ pub mod evaluate;
 mod grounds;
 pub mod interest;
 pub mod invariants;
-pub mod narrative;
 pub mod object;
 pub mod occurred;
 mod outcome;
@@ -18,6 +17,7 @@ pub mod preserved;
 mod readings;
 pub mod remediation;
 pub mod signature;
+pub mod texts;
 mod unmet;
 mod workloads;
 pub mod world;

@@ -6,14 +6,11 @@ use std::time::Duration;
 use scenario::signature::Signature;
 
 use crate::evaluate::short;
-use crate::narrative::Narrative;
 use crate::world::WorldState;
 
 /// The outcome of a run.
 #[derive(Debug)]
 pub struct ScenarioOutcome {
-    /// The narrative of the run.
-    pub narrative: Narrative,
     /// The world at the end.
     pub world: WorldState,
     /// The final state, without what differs between two clean runs; empty if the run failed.

@@ -15,6 +15,7 @@ pub mod export;
 mod limits;
 mod logs;
 mod model;
+mod narrative;
 mod read;
 mod recorder;
 mod redact;
@@ -31,6 +32,7 @@ pub use self::model::{
     Actor, ActorKind, Causes, Check, CheckKind, CheckState, Counter, CounterStep, DisturbanceCount, Dropped, Link, Log,
     LogLine, Meta, Micros, Place, Point, RunRecord, Span, SpanClass, TraceHash, Unmet, Verb, Verdict,
 };
+pub use self::narrative::{Line, narrative};
 pub use self::read::{MOST_BYTES, ReadError, check_size, read};
 pub use self::recorder::{Limit, Program, Recorder, Session, StageEvent, StageEventKind, Window};
 pub use self::redact::{is_copy, without_secrets};

@@ -15,7 +15,7 @@ impl<S: Stage> Engine<'_, S> {
     /// Records that a step had no effect.
     pub(super) fn miss(&mut self, step: usize, reason: impl fmt::Display) {
         let reason = reason.to_string();
-        self.note(format!("step {step}: no effect: {reason}"));
+        self.note(&format!("step {step}: no effect: {reason}"));
         self.misses.push(Miss { step, reason });
     }
 

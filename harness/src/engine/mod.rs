@@ -38,7 +38,7 @@ use jiff::{SignedDuration, Timestamp};
 use judge::armed::{Armed, Verdict};
 use judge::evaluate::{self, describe, short};
 use judge::invariants::{Invariants, JudgingRules, Violation};
-use judge::narrative::Narrative;
+use judge::texts;
 use judge::world::WorldState;
 use judge::{Failure, Miss, ScenarioOutcome, checked, end, preserved, signature};
 use record::{Recorder, Unmet};
@@ -108,7 +108,6 @@ async fn perform<S: Stage>(
         kinds,
         served,
         scope,
-        narrative: Narrative::new(started),
         recording: recording.clone(),
         follower,
         armed: Vec::new(),
@@ -127,23 +126,15 @@ async fn perform<S: Stage>(
         Err(failure) => Err(failure),
     };
     let ended = engine.clock.now();
-    let line = match &end_state {
-        Err(failure) => format!("FAILED: {}", failure.reason),
-        Ok(_) if engine.misses.is_empty() => "passed".to_owned(),
-        Ok(_) => "the end; some steps had no effect".to_owned(),
-    };
-    engine.narrative.push(ended, line);
     if end_state.is_err() {
         engine.record_rest();
     }
     engine.record_checks();
-    let narrative = engine.narrative;
     let (failure, end) = match end_state {
         Ok(end) => (None, end),
         Err(failure) => (Some(failure), BTreeMap::new()),
     };
     ScenarioOutcome {
-        narrative,
         world: engine.world,
         end,
         failure,
@@ -185,7 +176,6 @@ struct Engine<'a, S> {
     /// Starts the watches of the kinds that steps define.
     served: Starts,
     scope: Scope,
-    narrative: Narrative,
     recording: Recording,
     follower: Option<Arc<dyn Follower>>,
     armed: Vec<(usize, Armed)>,
@@ -413,9 +403,9 @@ impl<S: Stage> Engine<'_, S> {
         self.judge_after(true)
     }
 
-    /// Adds an observation to the narrative, the world and the record; returns the object's previous version.
+    /// Adds an observation to the world and to the record; returns the object's previous version.
     fn record(&mut self, observation: &Observation) -> Option<serde_json::Value> {
-        let lines = self.narrative.push_observation(observation, &self.world);
+        let lines = texts::of_observation(observation, &self.world);
         let before = self.world.absorb(observation);
         self.recording
             .add(|recorder| recorder.observe(observation, before.as_ref(), &lines));
@@ -493,7 +483,7 @@ impl<S: Stage> Engine<'_, S> {
         let Some((step, reason, signature, readings)) = missed else {
             return Ok(());
         };
-        self.note_readings(step, readings);
+        self.recording.add(|recorder| recorder.readings(step, readings));
         Err(Failure {
             step,
             expectation: true,
@@ -506,9 +496,11 @@ impl<S: Stage> Engine<'_, S> {
     fn met(&mut self, step: usize, armed: &Armed) {
         let shown = describe(&armed.expectation().that, &self.world);
         let (now, count) = (self.clock.now(), armed.evaluations());
-        self.recording.add(|recorder| recorder.met(now, step, count, &shown));
-        self.note(format!("step {step}: met ({shown})"));
-        self.note_readings(step, armed.readings(self.started));
+        let readings = armed.readings(self.started);
+        self.recording.add(|recorder| {
+            recorder.met(now, step, count, &shown);
+            recorder.readings(step, readings);
+        });
         let reason = armed.ungrounded(&self.world);
         if let Some(reason) = reason.filter(|_| !armed.expectation().may_miss) {
             self.miss(step, format!("the expectation could not fail: {reason}"));
@@ -527,15 +519,10 @@ impl<S: Stage> Engine<'_, S> {
         });
     }
 
-    /// Adds the values that an expectation read to the narrative.
-    fn note_readings(&mut self, step: usize, readings: Vec<String>) {
-        for reading in readings {
-            self.note(format!("step {step}: {reading}"));
-        }
-    }
-
-    fn note(&mut self, what: String) {
-        self.narrative.push(self.clock.now(), what);
+    /// Adds a note to the record.
+    fn note(&self, what: &str) {
+        let now = self.clock.now();
+        self.recording.add(|recorder| recorder.note(now, what));
     }
 
     fn later(&self, time: Duration) -> Timestamp {

@@ -41,13 +41,10 @@ impl<S: Stage> Engine<'_, S> {
         match step.request() {
             Request::Wait(time) => {
                 let time = time.value(self.stage.timeouts());
-                self.note(format!("step {}: wait {}", self.step, short(time)));
                 let deadline = self.later(time);
                 self.watch_until(|_| false, Some(deadline)).await
             }
             Request::Expect(expectation) => {
-                let values = self.values(&expectation.durations());
-                self.note(format!("step {}: expect {expectation}{values}", self.step));
                 let now = self.clock.now();
                 self.recording
                     .add(|recorder| recorder.expect(now, self.step, expectation));
@@ -60,11 +57,7 @@ impl<S: Stage> Engine<'_, S> {
                 self.watch_until(|engine| engine.armed.iter().all(|(armed, _)| *armed != step), None)
                     .await
             }
-            Request::QuietEnd(quiet) => {
-                let values = self.values(&[&quiet.settles]);
-                self.note(format!("step {}: {}{values}", self.step, step.description()));
-                self.quiet_end(quiet).await
-            }
+            Request::QuietEnd(quiet) => self.quiet_end(quiet).await,
             Request::Resolve(target) => Box::pin(self.resolve_and_act(target)).await,
             _ => match Box::pin(self.user_action(step)).await {
                 Ok(()) => Ok(()),
@@ -74,8 +67,14 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
-    /// The values of durations that refer to timeouts by name: ` (2 * slack = 20s)`.
-    fn values(&self, durations: &[&DurationExpression]) -> String {
+    /// The values of a step's durations that refer to timeouts by name: ` (2 * slack = 20s)`.
+    fn values(&self, step: &Step) -> String {
+        let durations: Vec<&DurationExpression> = match step.request() {
+            Request::Wait(time) => vec![time],
+            Request::Expect(expectation) => expectation.durations(),
+            Request::QuietEnd(quiet) => vec![&quiet.settles],
+            _ => Vec::new(),
+        };
         let named = durations.iter().filter(|duration| duration.has_names());
         let values = named.map(|duration| format!("{duration} = {}", short(duration.value(self.stage.timeouts()))));
         let values: Vec<String> = values.collect();
@@ -94,8 +93,9 @@ impl<S: Stage> Engine<'_, S> {
             _ => None,
         };
         let entries = self.stage.trace().map(::sim::Trace::len);
+        let values = self.values(step);
         self.recording.add(|recorder| {
-            recorder.step(now, self.step, step, until);
+            recorder.step(now, self.step, step, &values, until);
             if let Some(entries) = entries {
                 recorder.place_step(entries);
             }
@@ -109,8 +109,7 @@ impl<S: Stage> Engine<'_, S> {
         let step = self.called.resolve(target, &self.world, self.stage.timeouts(), now);
         let missed = match step {
             None => {
-                self.record_missed(&format!("{target}: no machine matches"));
-                self.note(format!("step {}: {target}: no machine matches", self.step));
+                self.note(&format!("step {}: {target}: no machine matches", self.step));
                 format!(
                     "{target}: no machine matches {:?}, or the action does not apply to it",
                     target.among
@@ -121,8 +120,7 @@ impl<S: Stage> Engine<'_, S> {
                 match self.user_action(&step).await {
                     Ok(()) => return Ok(()),
                     Err(StepError::Refused(error)) => {
-                        self.record_missed(&format!("refused: {error}"));
-                        self.note(format!("step {}: refused: {error}", self.step));
+                        self.note(&format!("step {}: refused: {error}", self.step));
                         format!("{target}: {error}")
                     }
                     Err(StepError::Ended(failure)) => return Err(failure),
@@ -135,16 +133,8 @@ impl<S: Stage> Engine<'_, S> {
         Ok(())
     }
 
-    /// Records why a step has no effect.
-    fn record_missed(&self, reason: &str) {
-        let now = self.clock.now();
-        let text = format!("step {}: {reason}", self.step);
-        self.recording.add(|recorder| recorder.note(now, &text));
-    }
-
     /// Performs an action of a user or a fault, and records it in the judging rules.
     async fn user_action(&mut self, action: &Step) -> Result<(), StepError> {
-        self.note(format!("step {}: {}", self.step, action.description()));
         self.allow_for(action);
         // A disturbance is recorded before the action starts, and is evaluated again after the action.
         if let Some(change) = action.disturbance() {
@@ -257,12 +247,12 @@ impl<S: Stage> Engine<'_, S> {
             let raw = tokio::select! {
                 biased;
                 Some(what) = noted.next() => {
-                    self.note(what);
+                    self.note(&what);
                     continue;
                 }
                 done = &mut acting => {
                     while let Ok(what) = noted.try_recv() {
-                        self.note(what);
+                        self.note(&what);
                     }
                     return Ok(done?);
                 }

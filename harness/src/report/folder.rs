@@ -4,11 +4,15 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::path::Path;
 
+use ::record::{RunRecord, activity, narrative};
+use judge::world::WorldState;
 use scenario::job::{Job, PLAN};
 use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::files::{RESULT, write_file};
 use super::record::{self, Ran};
@@ -31,51 +35,58 @@ pub fn write(job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) -> io::Res
     }
     let plan = job.plan.to_yaml().map_err(io::Error::other)?;
     write_file(&folder.join(PLAN), plan.as_bytes())?;
+    if let Some(Ok(outcome)) = stage.map(|stage| &stage.outcome) {
+        write_world(folder, &outcome.world)?;
+    }
+    for (name, log) in stage.iter().flat_map(|stage| &stage.logs) {
+        write_file(&folder.join(name), log)?;
+    }
+    let has_run = ran.is_some();
+    let record = record::complete(job, result, ran)?;
+    if has_run {
+        result.narrative = record::texts(&record);
+    }
     write_file(&folder.join(RESULT), &serde_json::to_vec_pretty(result)?)?;
-    let mut narrative = format!(
+    write_file(&folder.join("narrative.txt"), text_of(result, &record).as_bytes())?;
+    record::write(folder, &record)
+}
+
+/// The objects, Events and VMs at the end of a run.
+fn write_world(folder: &Path, world: &WorldState) -> io::Result<()> {
+    let (events, objects): (Vec<_>, Vec<_>) = world.objects.iter().partition(|((kind, _, _), _)| *kind == "Event");
+    let values = |list: Vec<(_, _)>| {
+        let values = list.into_iter().map(|(_, value): (&_, &Value)| value.clone());
+        values.collect::<Vec<_>>()
+    };
+    write_file(&folder.join("events.yaml"), yaml(&values(events))?.as_bytes())?;
+    write_file(&folder.join("objects.yaml"), yaml(&values(objects))?.as_bytes())?;
+    let vms: Vec<_> = world.vms.values().collect();
+    write_file(&folder.join("vms.yaml"), yaml(&vms)?.as_bytes())
+}
+
+/// The narrative of a failed run, with its command and what the controller did in numbers.
+fn text_of(result: &RunResult, record: &RunRecord) -> String {
+    let mut text = format!(
         "scenario {} on {} with seed {}\n",
         result.scenario,
         result.place(),
         result.seed
     );
-    if let Some(Ok(outcome)) = stage.map(|stage| &stage.outcome) {
-        for line in outcome.narrative.lines() {
-            let _ = writeln!(narrative, "{line}");
-        }
-        let (events, objects): (Vec<_>, Vec<_>) = outcome
-            .world
-            .objects
-            .iter()
-            .partition(|((kind, _, _), _)| *kind == "Event");
-        let values = |list: Vec<(_, _)>| {
-            list.into_iter()
-                .map(|(_, value): (&_, &serde_json::Value)| value.clone())
-                .collect::<Vec<_>>()
-        };
-        write_file(&folder.join("events.yaml"), yaml(&values(events))?.as_bytes())?;
-        write_file(&folder.join("objects.yaml"), yaml(&values(objects))?.as_bytes())?;
-        write_file(
-            &folder.join("vms.yaml"),
-            yaml(&outcome.world.vms.values().collect::<Vec<_>>())?.as_bytes(),
-        )?;
+    for line in narrative(record) {
+        let _ = writeln!(text, "{line}");
     }
     if let Some(failure) = &result.failure {
         let place = match failure.step {
             0 => "at the end".to_owned(),
             step => format!("in step {step}"),
         };
-        let _ = writeln!(narrative, "\nfailed {place}: {}", failure.reason);
+        let _ = writeln!(text, "\nfailed {place}: {}", failure.reason);
     }
-    let _ = writeln!(narrative, "replay with: {}", result.replay);
-    let record = record::complete(job, result, ran)?;
+    let _ = writeln!(text, "replay with: {}", result.replay);
     if result.failure.is_some() {
-        let _ = write!(narrative, "\n{}", ::record::activity(&record));
+        let _ = write!(text, "\n{}", activity(record));
     }
-    write_file(&folder.join("narrative.txt"), narrative.as_bytes())?;
-    for (name, log) in stage.iter().flat_map(|stage| &stage.logs) {
-        write_file(&folder.join(name), log)?;
-    }
-    record::write(folder, &record)
+    text
 }
 
 fn yaml<T: Serialize>(value: &T) -> io::Result<String> {

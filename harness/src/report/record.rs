@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use ::record::{FILE, Place, Program, ReadError, Recorder, RunRecord, Session, check_size, read, without_secrets};
+use ::record::{
+    FILE, Place, Program, ReadError, Recorder, RunRecord, Session, check_size, narrative, read, without_secrets,
+};
 use clock::Clock;
 use jiff::{SignedDuration, Timestamp};
 use scenario::job::Job;
@@ -61,9 +63,9 @@ pub enum RecordError {
 ///
 /// # Errors
 /// When they cannot be written.
-pub fn write_passed(folder: &Path, job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) -> io::Result<()> {
+pub fn write_passed(folder: &Path, job: &Job, result: &mut RunResult, record: &RunRecord) -> io::Result<()> {
     let folder = store::create_numbered(folder, &job.report_name())?;
-    write(&folder, &complete(job, result, ran)?)?;
+    write(&folder, record)?;
     result.record = Some(folder);
     Ok(())
 }
@@ -72,6 +74,11 @@ pub fn write_passed(folder: &Path, job: &Job, result: &mut RunResult, ran: Optio
 pub(super) fn write(folder: &Path, record: &RunRecord) -> io::Result<()> {
     write_file(&folder.join(FILE), &serde_json::to_vec(record)?)?;
     write_file(&folder.join(REPORT), web::page(record)?.as_bytes())
+}
+
+/// The lines of the narrative of a run, without times.
+pub fn texts(record: &RunRecord) -> Vec<String> {
+    narrative(record).into_iter().map(|line| line.text).collect()
 }
 
 /// The complete record of a run.

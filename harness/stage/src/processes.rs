@@ -33,7 +33,6 @@ use super::plane::{PlaneError, Planes, client_of, private_file};
 use super::ports::PortError;
 use super::replicas::{Recipe, Replicas};
 use super::setup::{self, Kubeconfigs, NO_TARGET};
-use super::supervised::narrate_processes;
 use super::{CLASS_KINDS, Stage, StageError, health_check_process, names_of_drivers, names_of_mcm};
 use crate::Performer;
 use crate::cloud_config::cloud_config_file;
@@ -85,8 +84,8 @@ pub async fn run(
             match setup::install_fixtures(&stage.client(), &namespace).await {
                 Ok(()) => {
                     drop(start);
-                    let mut outcome = Box::pin(performer.perform(&mut stage, scenario)).await;
-                    let hits = stage.add_disturbances(&mut outcome, &job.plan.disturbances);
+                    let outcome = Box::pin(performer.perform(&mut stage, scenario)).await;
+                    let hits = stage.hits(&outcome, &job.plan.disturbances);
                     effects = stage.effects();
                     processes = stage.process_entries();
                     scheduled = stage.schedule.all();
@@ -293,14 +292,10 @@ impl ProcessStage {
         }
     }
 
-    /// Adds the disturbances of a run to its narrative. Returns the number of hits of each disturbance.
-    fn add_disturbances(&self, outcome: &mut ScenarioOutcome, disturbances: &[Disturbance]) -> Vec<u64> {
-        self.schedule.add_to(&mut outcome.narrative);
+    /// The number of hits of each disturbance of a run.
+    fn hits(&self, outcome: &ScenarioOutcome, disturbances: &[Disturbance]) -> Vec<u64> {
         let group = match &self.mcm {
-            ControllerProcesses::Gated(gated) => {
-                narrate_processes(&mut outcome.narrative, &gated.trace);
-                Some(&gated.mcm.group)
-            }
+            ControllerProcesses::Gated(gated) => Some(&gated.mcm.group),
             ControllerProcesses::Direct(_) => None,
         };
         let (faults, api) = (&outcome.world.faults, self.planes.control.api_faults());

@@ -81,9 +81,7 @@ impl StageResult {
 mod tests {
     use std::time::Duration;
 
-    use jiff::Timestamp;
     use judge::Failure;
-    use judge::narrative::Narrative;
     use judge::world::WorldState;
     use rstest::rstest;
     use scenario::signature::Signature;
@@ -100,7 +98,6 @@ mod tests {
 
     fn outcome(reason: Option<&str>) -> ScenarioOutcome {
         ScenarioOutcome {
-            narrative: Narrative::new(Timestamp::UNIX_EPOCH),
             world: WorldState::default(),
             end: BTreeMap::new(),
             failure: reason.map(|reason| Failure {

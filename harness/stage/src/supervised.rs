@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use clock::Clock;
-use judge::narrative::Narrative;
 use scenario::step::{Crash, ProcessAction};
-use sim::{DisturbanceKind, Gate, Handle, Trace};
+use sim::{DisturbanceKind, Gate, Handle};
 
 use super::{LeaderError, StageError, holder_among, leader};
 use crate::plan::effects;
 
-/// Parts of trace entries about disturbances that hit a process at an effect.
-const DISTURBANCES: [&str; 4] = [": crash ", ": pause ", ": goes on", ": watches lag "];
 /// The interval of a rolling restart's checks whether a process is up again.
 const RESTART_PROBE: Duration = Duration::from_millis(100);
 
@@ -133,26 +130,4 @@ pub(super) fn crash_at(gate: &Gate, crash: &Crash) -> Result<(), StageError> {
 /// Whether an armed crash has happened.
 pub(super) fn has_crashed_at(gate: &Gate, crash: &Crash) -> bool {
     gate.has_hit(crash.effect, DisturbanceKind::Crash)
-}
-
-/// The processes beside mcm and its drivers.
-const OTHERS: [&str; 4] = ["controllers", "kubelets", "health-checks", "remediation"];
-
-/// Adds to the narrative the starts of mcm, the restarts of other processes, and the disturbances that hit a process.
-pub(super) fn narrate_processes(narrative: &mut Narrative, trace: &Trace) {
-    for entry in trace.process_entries() {
-        let of_mcm = entry.source == "mcm" || entry.source.starts_with("mcm-");
-        let is_driver = entry.source.starts_with("driver-");
-        let of_other = is_driver || OTHERS.contains(&&*entry.source);
-        let of_other = of_other && !entry.text.ends_with("(1)");
-        let is_disturbance = entry.source == "fault"
-            && std::iter::once(&"mcm")
-                .chain(&OTHERS)
-                .any(|process| entry.text.starts_with(process));
-        if let Some(process) = entry.text.strip_prefix("process ").filter(|_| of_mcm || of_other) {
-            narrative.insert(entry.at, format!("{} {process}", entry.source));
-        } else if is_disturbance && DISTURBANCES.iter().any(|text| entry.text.contains(text)) {
-            narrative.insert(entry.at, entry.text);
-        }
-    }
 }

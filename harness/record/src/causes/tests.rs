@@ -50,7 +50,7 @@ impl Story {
 
     /// A step begins.
     fn step(&mut self, number: usize, step: &scenario::Step) {
-        self.recorder.step(START, number, step, None);
+        self.recorder.step(START, number, step, "", None);
         self.recorder.place_step(self.trace.len() as u64);
     }
 

@@ -31,6 +31,9 @@ pub struct Check {
     /// What was observed when the result was known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub observed: String,
+    /// How the values changed that an expectation read, one text for each value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<String>,
     /// The parts of a missed expectation that did not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmet: Vec<Unmet>,

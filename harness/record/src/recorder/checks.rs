@@ -35,10 +35,18 @@ impl Recorder {
             last: None,
             state: CheckState::Undecided,
             observed: String::new(),
+            readings: Vec::new(),
             unmet: Vec::new(),
             violated: None,
         };
         self.checks.expectations.insert(step, check);
+    }
+
+    /// Records how the values changed that an expectation read.
+    pub fn readings(&mut self, step: usize, readings: Vec<String>) {
+        if let Some(check) = self.checks.expectations.get_mut(&step) {
+            check.readings = readings;
+        }
     }
 
     /// Records how often an expectation was evaluated whose result is not known yet, and what is observed now.
@@ -108,6 +116,7 @@ impl Recorder {
                 last: evaluated.last.map(|at| self.micros(at)),
                 state: CheckState::Held,
                 observed: String::new(),
+                readings: Vec::new(),
                 unmet: Vec::new(),
                 violated: None,
             };

@@ -20,11 +20,11 @@ pub(super) struct Windows {
 }
 
 impl Recorder {
-    /// Records that a step begins. `until`: when the pause that it starts ends.
-    pub fn step(&mut self, at: Timestamp, number: usize, step: &Step, until: Option<Timestamp>) {
+    /// Records that a step begins. `values` follows its description, and `until` is when the pause that it starts ends.
+    pub fn step(&mut self, at: Timestamp, number: usize, step: &Step, values: &str, until: Option<Timestamp>) {
         self.step = number;
         let time = self.micros(at);
-        let text = format!("step {number}: {}", step.description());
+        let text = format!("step {number}: {}{values}", step.description());
         let id = self.push(time, SCENARIO, Verb::Step, text.clone(), Interest::State);
         self.latest = Some(id);
         self.steps.push(mark_of(step, id, number, time));

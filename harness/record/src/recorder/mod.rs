@@ -133,7 +133,7 @@ impl Recorder {
     /// Records a note of the harness.
     pub fn note(&mut self, at: Timestamp, text: &str) {
         let at = self.micros(at);
-        self.latest = Some(self.push(at, SCENARIO, Verb::Note, text.to_owned(), Interest::State));
+        self.push(at, SCENARIO, Verb::Note, text.to_owned(), Interest::State);
     }
 
     fn note_lines(&mut self, at: Micros, lines: &[String]) -> Option<u64> {
@@ -155,7 +155,7 @@ impl Recorder {
             ..
         } = request;
         let actor = self.actors.process("mcm");
-        let summary = format!("request {verb} {resource} {name}: {code}");
+        let summary = format!("request of mcm: {verb} {resource} {name}: {code}");
         let id = self.push(at, &actor, Verb::Request, summary, Interest::Call);
         if let Some(draft) = self.points.last_mut() {
             draft.point.code = Some(code.to_string());

@@ -171,8 +171,8 @@ fn a_fault_lasts_until_it_is_lifted_or_has_no_hits_left() {
         step.rule.name = "always".to_owned();
         step.rule.matches.times = None;
     }
-    recorder.step(at(1), 1, &once, None);
-    recorder.step(at(2), 2, &always, None);
+    recorder.step(at(1), 1, &once, "", None);
+    recorder.step(at(2), 2, &always, "", None);
     let call = CloudEvent::Call(Call {
         call: "CreateMachine".to_owned(),
         machine: "m".to_owned(),
@@ -187,7 +187,7 @@ fn a_fault_lasts_until_it_is_lifted_or_has_no_hits_left() {
         None,
         &["cloud CreateMachine for m: Internal by fault once"],
     );
-    recorder.step(at(5), 3, &lift("always"), None);
+    recorder.step(at(5), 3, &lift("always"), "", None);
     let record = finish(recorder, None);
     assert_eq!(
         spans(&record, Class::Fault),
@@ -314,8 +314,8 @@ fn windows_of_the_stage_end_with_their_last_effect_the_quiet_end_or_the_run() {
 #[test]
 fn of_too_many_events_the_least_interesting_are_dropped_and_counted() {
     let mut recorder = Recorder::new(START);
-    recorder.step(at(0), 1, &wait(Duration::from_secs(1)), None);
-    recorder.step(at(0), 2, &create_machine("m-1"), None);
+    recorder.step(at(0), 1, &wait(Duration::from_secs(1)), "", None);
+    recorder.step(at(0), 2, &create_machine("m-1"), "", None);
     let mut before: Option<Value> = None;
     let pod = |number: usize| json!({ "metadata": { "name": "p", "namespace": "n", "annotations": { "n": number } } });
     for number in 0..2 * MOST_POINTS + 100 {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use apiserver::faults::Pattern;
 use clock::Clock;
 use jiff::{SignedDuration, Timestamp};
-use judge::narrative::Narrative;
 use parking_lot::{Mutex, MutexGuard};
 use scenario::Timeouts;
 use scenario::cloud::{Vm, VmState};
@@ -95,13 +94,6 @@ impl Log {
             .iter()
             .filter(|entry| entry.disturbance == disturbance && entry.part == Part::Moment);
         hits.count() as u64
-    }
-
-    /// Adds all actions to a narrative.
-    pub fn add_to(&self, narrative: &mut Narrative) {
-        for entry in self.lock().iter().filter(|entry| entry.part == Part::Moment) {
-            narrative.insert(entry.at, entry.text.clone());
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Scheduled>> {

@@ -39,7 +39,7 @@ use crate::plan::effects::of_gate;
 use crate::plan::hits;
 use crate::plan::schedule::{self, api_windows};
 use crate::result::StageResult;
-use crate::supervised::{self, Supervised, crash_at, has_crashed_at, narrate_processes};
+use crate::supervised::{self, Supervised, crash_at, has_crashed_at};
 use crate::writes::Writes;
 use crate::{MutantError, NAMESPACE, Performer, Stage, StageError, logs, pulses};
 
@@ -58,11 +58,6 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
         let (outcome, effects, hits, scheduled) = match stage {
             Ok((mut stage, _planted)) => {
                 let outcome = Box::pin(perform_within_limits(&mut stage, job, performer, &trace)).await;
-                let outcome = outcome.map(|mut outcome| {
-                    narrate_processes(&mut outcome.narrative, &trace);
-                    stage.schedule.add_to(&mut outcome.narrative);
-                    outcome
-                });
                 let faults = outcome
                     .as_ref()
                     .map(|outcome| outcome.world.faults.clone())

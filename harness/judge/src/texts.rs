@@ -1,89 +1,16 @@
-//! The narrative of a run: one line for each event, with the time since the start.
+//! What an observation changes, in words.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
 use scenario::cloud::CloudEvent;
 use scenario::observation::{Observation, Quiet, Request, Seen};
 use serde_json::Value;
 
-use super::evaluate::{between, short};
 use super::workloads::condition;
 use super::world::{WorldState, key};
 use crate::object::text;
 use crate::writes;
 
-/// One line of the narrative.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// Time since the start of the scenario.
-    pub after: Duration,
-    /// Description of the event.
-    pub what: String,
-}
-
-impl std::fmt::Display for Line {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "+{:<11} {}", short(self.after), self.what)
-    }
-}
-
-/// The narrative of a run.
-#[derive(Clone, Debug)]
-pub struct Narrative {
-    started: Timestamp,
-    lines: Vec<Line>,
-}
-
-impl Narrative {
-    /// An empty narrative with times relative to `started`.
-    pub fn new(started: Timestamp) -> Self {
-        Self {
-            started,
-            lines: Vec::new(),
-        }
-    }
-
-    /// Appends a line.
-    pub fn push(&mut self, at: Timestamp, what: impl Into<String>) {
-        self.lines.push(Line {
-            after: between(self.started, at),
-            what: what.into(),
-        });
-    }
-
-    /// Inserts a line that was reported late, after the other lines of its time. Events before the start are dropped.
-    pub fn insert(&mut self, at: Timestamp, what: String) {
-        if at < self.started {
-            return;
-        }
-        let after = between(self.started, at);
-        let position = self.lines.partition_point(|line| line.after <= after);
-        self.lines.insert(position, Line { after, what });
-    }
-
-    /// Appends what an observation changes; `before` is the world before it. Returns the texts of the new lines.
-    pub fn push_observation(&mut self, observation: &Observation, before: &WorldState) -> Vec<String> {
-        let mut lines = describe(observation, before);
-        // Repeated requests fail in the same way.
-        let last = self.lines.last().map(|line| &line.what);
-        if matches!(observation.what, Seen::Request(_)) && lines.first() == last {
-            lines.clear();
-        }
-        for what in &lines {
-            self.push(observation.at, what.clone());
-        }
-        lines
-    }
-
-    /// All lines so far.
-    pub fn lines(&self) -> &[Line] {
-        &self.lines
-    }
-}
-
-/// Describes the changes of an observation; empty for heartbeats and similar writes.
-fn describe(observation: &Observation, before: &WorldState) -> Vec<String> {
+/// Describes what an observation changes, given the world before it; empty for heartbeats and similar writes.
+pub fn of_observation(observation: &Observation, before: &WorldState) -> Vec<String> {
     match &observation.what {
         Seen::Applied(kind, object) => {
             let key = key(kind, object);
