@@ -1,11 +1,15 @@
 //! The narrative of a run: its record as text, one line for each event.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use judge::evaluate::short;
 
 use crate::model::{Link, Micros, Point, RunRecord, Verb};
+
+/// The words before the name of the rule in the text of a hit.
+const BY_RULE: &str = " by rule ";
 
 /// A line of a narrative.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +26,15 @@ impl fmt::Display for Line {
     }
 }
 
-/// The events of a record in words. The result of an expectation is followed by the values that it read. Requests that fail
-/// again in the same way, and faults that repeat the text of their step, are left out.
+/// The events of a record in words. The result of an expectation is followed by the values that it read. Left out are requests
+/// that fail again in the same way, faults that repeat the text of their step, and all hits of a rule but the first.
 pub fn narrative(record: &RunRecord) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
+    let mut hit = BTreeSet::new();
     for point in &record.points {
         let repeats = point.verb == Verb::Request && lines.last().is_some_and(|line| line.text == point.summary);
-        if repeats || is_of_step(record, point) {
+        let is_hit = point.verb == Verb::Fault && point.summary.contains(BY_RULE);
+        if repeats || is_of_step(record, point) || is_hit && !hit.insert(point.actor.as_str()) {
             continue;
         }
         let line = |text: String| Line { at: point.at, text };
@@ -78,6 +84,8 @@ mod tests {
             point(number + 2, Verb::Request, "request of mcm: patch machines m-1: 409"),
             point(number + 3, Verb::Request, "request of mcm: patch machines m-1: 409"),
             point(number + 4, Verb::Expectation, "step 8: met (machine m-1 exists)"),
+            point(number + 5, Verb::Fault, "mcm get nodes: fail 500 by rule slow"),
+            point(number + 6, Verb::Fault, "mcm get pods: fail 500 by rule slow"),
         ];
         (added[1].cause, added[1].link) = (Some(number), Some(Link::Caused));
         record.points.extend(added);
@@ -90,8 +98,9 @@ mod tests {
             "request of mcm: patch machines m-1: 409",
             "step 8: met (machine m-1 exists)",
             "step 8: machine m-1: none → exists",
+            "mcm get nodes: fail 500 by rule slow",
         ];
         let expected = expected.map(|text| format!("+{:<11} {text}", "2.500s"));
-        assert_eq!(lines[lines.len() - 4..], expected);
+        assert_eq!(lines[lines.len() - expected.len()..], expected);
     }
 }
