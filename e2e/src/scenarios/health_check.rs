@@ -22,6 +22,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         not_ready_machine(),
         recovers_in_time(),
         never_joins(),
+        may_take_any_time(),
         joins_as_usual(),
         node_deleted(),
         annotations(),
@@ -94,17 +95,8 @@ fn never_joins() -> Scenario {
     let story = Scenario::new(
         "health_check_startup",
         "The node of a new machine does not join: the machine is marked after the startup timeout, and not before.",
-    )
-    .boots_in(seconds(600));
-    story
-        .health_checks()
-        .step(apply(json!({
-            "apiVersion": "machine.sapcloud.io/v1alpha1",
-            "kind": "Machine",
-            "metadata": { "name": "m-1", "labels": { "name": "md-a" } },
-            "spec": { "class": { "kind": "MachineClass", "name": "class-a" }, "creationTimeout": "1h0m0s" },
-        })))
-        .step(check(json!({ "nodeStartupTimeout": "30s" })))
+    );
+    held(story, "30s")
         .never(seconds(29), failed("m-1"))
         .eventually(
             2 * slack(),
@@ -115,6 +107,29 @@ fn never_joins() -> Scenario {
         )
         .eventually(slack(), event_count("Machine", "m-1", "NoOwner", 1))
         .always(slack(), vm_count("m-1", 1))
+}
+
+/// M3 without a startup timeout.
+fn may_take_any_time() -> Scenario {
+    let story = Scenario::new(
+        "health_check_without_startup_timeout",
+        "The node of a new machine does not join, and there is no startup timeout: the machine is never marked.",
+    );
+    held(story, "0s").never(seconds(40), failed("m-1"))
+}
+
+/// A machine whose node does not join, and the usual check with this startup timeout.
+fn held(story: Scenario, startup_timeout: &str) -> Scenario {
+    story
+        .boots_in(seconds(600))
+        .health_checks()
+        .step(apply(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1",
+            "kind": "Machine",
+            "metadata": { "name": "m-1", "labels": { "name": "md-a" } },
+            "spec": { "class": { "kind": "MachineClass", "name": "class-a" }, "creationTimeout": "1h0m0s" },
+        })))
+        .step(check(json!({ "nodeStartupTimeout": startup_timeout })))
 }
 
 /// A machine has the label `node` before its node joins, which is not a node that was deleted.

@@ -20,6 +20,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         escalates(),
         missing_template(),
         next_template(),
+        last_template(),
         cancelled(),
         template_edited(),
     ]
@@ -165,6 +166,29 @@ fn next_template() -> Scenario {
     .eventually(2 * joining(), passed("md-a-1"))
     .eventually(2 * slack(), all([not(remediation_exists("md-a-1")), recovered(2)]))
     .eventually(slack(), phase("md-a-1", Phase::Running))
+}
+
+/// M19: nothing repairs the machine.
+fn last_template() -> Scenario {
+    let story = Scenario::new(
+        "health_check_last_template",
+        "A power-cycle does not help a machine whose disk is full: the last template deletes it, and its set replaces it.",
+    );
+    let templates = json!({ "escalatingRemediations": [
+        { "remediationTemplate": reference("repair"), "order": 1, "timeout": "1m" },
+        { "remediationTemplate": reference("delete"), "order": 2, "timeout": "10m" },
+    ] });
+    repaired(
+        story.step(template("delete", &json!({ "strategy": "Delete" }))),
+        2,
+        &json!({ "strategy": "Reboot", "timeout": "30m" }),
+        full_disk(templates),
+    )
+    .step(kubelet("md-a-1", KubeletAction::FillDisk))
+    .eventually(acting(), requested_from("md-a-1", "repair"))
+    .always(seconds(55), failed("md-a-1"))
+    .eventually(3 * slack() + joining(), machine_gone("md-a-1"))
+    .eventually(joining() + slack(), recovered(2))
 }
 
 /// M19: the machine recovers while the second template works; mcm restarts in between.

@@ -30,7 +30,8 @@ pub(crate) fn selector(part: &str) -> Option<(&str, &str)> {
 fn is_equal(value: &Value, text: &str) -> bool {
     match value {
         Value::String(value) => value == text,
-        Value::Number(_) | Value::Bool(_) => value.to_string() == text,
+        Value::Number(number) => number.to_string() == text,
+        Value::Bool(value) => text == if *value { "true" } else { "false" },
         _ => false,
     }
 }
