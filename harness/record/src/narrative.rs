@@ -64,6 +64,7 @@ fn readings<'a>(record: &'a RunRecord, point: &'a Point) -> impl Iterator<Item =
 mod tests {
     use super::*;
     use crate::export::fixture;
+    use crate::model::{Check, CheckKind, CheckState};
 
     #[test]
     fn a_narrative_has_the_events_and_the_values_that_expectations_read() {
@@ -89,9 +90,20 @@ mod tests {
         ];
         (added[1].cause, added[1].link) = (Some(number), Some(Link::Caused));
         record.points.extend(added);
-        let mut check = record.checks[0].clone();
-        (check.name, check.readings) = ("step 8".to_owned(), vec!["machine m-1: none → exists".to_owned()]);
-        record.checks.push(check);
+        record.checks.push(Check {
+            kind: CheckKind::Expectation,
+            name: "step 8".to_owned(),
+            statement: String::new(),
+            step: Some(8),
+            evaluated: 1,
+            first: None,
+            last: None,
+            state: CheckState::Held,
+            observed: String::new(),
+            readings: vec!["machine m-1: none → exists".to_owned()],
+            unmet: Vec::new(),
+            violated: None,
+        });
         let lines: Vec<String> = narrative(&record).iter().map(Line::to_string).collect();
         let expected = [
             "step 7: partition the kubelet of m-1",

@@ -35,8 +35,8 @@ type VerdictRow = [&'static str; 7];
 const VERDICTS: [VerdictRow; 12] = [
     ["paused", "*", "*", "*", "*", "ignored", "on a check stops it"],
     ["*", "lost", "*", "*", "*", "ignored", "While an API server does not respond, nothing is evaluated"],
-    ["overlaps", "*", "*", "*", "*", "ignored", "neither remediates the machine"],
-    ["*", "*", "skip", "*", "*", "ignored", "on a machine exclude it"],
+    ["overlaps", "*", "*", "*", "*", "excluded", "neither remediates the machine"],
+    ["*", "*", "skip", "*", "*", "excluded", "on a machine exclude it"],
     ["*", "*", "*", "deleting", "*", "NotEvaluated", "it is being deleted | not counted"],
     ["*", "*", "remediate", "*", "*", "HasRemediateAnnotation", "unhealthy at once | `HasRemediateAnnotation`"],
     ["*", "*", "*", "*", "deleted", "NodeDeleted", "its Node joined and is gone | unhealthy at once"],
@@ -54,8 +54,9 @@ type ActionRow = [&'static str; 8];
 const UNHEALTHY: &str = "HasRemediateAnnotation|NodeDeleted|NodeStartupTimeout|UnhealthyNode";
 
 #[rustfmt::skip]
-const ACTIONS: [ActionRow; 12] = [
-    ["ignored|NotEvaluated|Pending", "*", "*", "*", "*", "*", "-", ""],
+const ACTIONS: [ActionRow; 13] = [
+    ["excluded", "*", "*", "exists", "*", "*", "delete", "annotation or another check excludes the machine"],
+    ["ignored|excluded|NotEvaluated|Pending", "*", "*", "*", "*", "*", "-", ""],
     ["healthy", "*", "*", "exists", "*", "*", "delete", "It deletes the object when the machine is healthy again"],
     ["healthy", "*", "*", "*", "*", "*", "-", ""],
     [UNHEALTHY, "owner", "*", "exists", "*", "*", "delete", "also when the check has no template any more"],
@@ -113,11 +114,11 @@ pub fn outcome(cell: &Cell<'_>) -> Outcome<'static> {
     );
     let mark = match (verdict, cell.mark) {
         ("healthy", _) => "True",
-        ("ignored" | "Pending" | "NotEvaluated", "-") => "-",
+        ("ignored" | "excluded" | "Pending" | "NotEvaluated", "-") => "-",
         _ => "False",
     };
     let listed = match (verdict, cell.request) {
-        ("ignored", _) | ("healthy", "-") => "-",
+        ("ignored" | "excluded", _) | ("healthy", "-") => "-",
         ("healthy", _) => "Recovered",
         _ => verdict,
     };
