@@ -121,8 +121,7 @@ fn machine(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
     lines
 }
 
-/// A request of the controller that was refused or failed. That an object does not exist is an answer, and Leases are
-/// renewed again soon.
+/// A request of the controller that was refused or failed. That an object does not exist is an answer.
 fn refused(request: &Request) -> Option<String> {
     let is_answer = request.code < 400 || request.code == 404 && request.verb == "get";
     let Request {
@@ -132,7 +131,7 @@ fn refused(request: &Request) -> Option<String> {
         code,
         ..
     } = request;
-    (!is_answer && resource != "leases").then(|| format!("request of mcm: {verb} {resource} {name}: {code}"))
+    (!is_answer).then(|| format!("request of mcm: {verb} {resource} {name}: {code}"))
 }
 
 fn node(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {

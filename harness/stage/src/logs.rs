@@ -63,9 +63,9 @@ pub fn reasons() -> BTreeMap<String, u64> {
 }
 
 /// The virtual time since the start of the world, and the process that writes the line.
-struct VirtualTime;
+struct TimeAndProcess;
 
-impl FormatTime for VirtualTime {
+impl FormatTime for TimeAndProcess {
     fn format_time(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
         let Some((clock, start)) = CLOCK.lock().clone() else {
             return Ok(());
@@ -145,7 +145,7 @@ pub fn keep() {
     let filter = EnvFilter::try_from_env("DRYDOCK_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let layer = fmt::layer()
         .with_ansi(false)
-        .with_timer(VirtualTime)
+        .with_timer(TimeAndProcess)
         .with_writer(|| Keeper)
         .with_filter(filter.and(filter_fn(::logs::shows_no_payload)));
     let reasons = Reasons.with_filter(filter_fn(is_decision));

@@ -194,7 +194,7 @@ pub struct MachineHealthCheckStatus {
     /// Requests to other controllers, from before their creation until they are gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remediations: Vec<RequestedRemediation>,
-    /// Since when too many machines are unhealthy; absent: they are not. A later change of the limit cannot tell.
+    /// Since when too many machines are unhealthy; absent: they are not. It is kept because the limit may change meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_many_since: Option<Time>,
     /// When remediation may begin again after too many machines were unhealthy; absent: it may.

@@ -24,7 +24,7 @@ pub use deployment::MachineDeployment;
 pub use duration::GoDuration;
 pub use health_check::MachineHealthCheck;
 pub use machine::{Machine, MachineSpec, MachineStatus, Operation, Phase, State};
-pub use names::{MAX_LABEL_VALUE, MachineName, NodeName, ProviderId};
+pub use names::{MAX_LABEL_VALUE, MachineName, NodeName, ProviderId, is_label_value};
 pub use preservation::{Fencing, FencingState, Preservation, PreservationEntry, PreservationStage, PreservedBy};
 pub use set::MachineSet;
 

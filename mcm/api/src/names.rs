@@ -114,7 +114,7 @@ names! {
 pub const MAX_LABEL_VALUE: usize = 63;
 
 /// Whether the text can be the value of a label.
-fn is_label_value(text: &str) -> bool {
+pub fn is_label_value(text: &str) -> bool {
     let is_end = |character: Option<char>| character.is_none_or(|character| character.is_ascii_alphanumeric());
     text.len() <= MAX_LABEL_VALUE
         && is_end(text.chars().next())

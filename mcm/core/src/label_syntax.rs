@@ -1,7 +1,7 @@
 //! The syntax of the keys and values of labels, annotations and taints.
 
-/// The longest name and the longest value.
-const LONGEST: usize = 63;
+use mcm_api::{MAX_LABEL_VALUE, is_label_value};
+
 /// The longest prefix of a key.
 const LONGEST_PREFIX: usize = 253;
 
@@ -11,29 +11,17 @@ pub(crate) fn key_problem(key: &str) -> Option<String> {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
-    let valid = prefix.is_none_or(is_subdomain) && !name.is_empty() && is_name(name);
+    let valid = prefix.is_none_or(is_subdomain) && !name.is_empty() && is_label_value(name);
     (!valid).then(|| {
-        format!("the key must be a name of at most {LONGEST} letters, digits, '-', '_' and '.', after an optional prefix such as example.com/")
+        format!("the key must be a name of at most {MAX_LABEL_VALUE} letters, digits, '-', '_' and '.', after an optional prefix such as example.com/")
     })
 }
 
 /// Why the value of a label is not valid.
 pub(crate) fn value_problem(value: &str) -> Option<String> {
-    (!is_name(value)).then(|| {
-        format!("the value {value:?} must have at most {LONGEST} letters, digits, '-', '_' and '.', and begin and end with a letter or digit")
+    (!is_label_value(value)).then(|| {
+        format!("the value {value:?} must have at most {MAX_LABEL_VALUE} letters, digits, '-', '_' and '.', and begin and end with a letter or digit")
     })
-}
-
-/// Whether a text is empty, or has only letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
-fn is_name(text: &str) -> bool {
-    let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    bytes.len() <= LONGEST
-        && ends(bytes.first())
-        && ends(bytes.last())
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
 fn is_subdomain(text: &str) -> bool {

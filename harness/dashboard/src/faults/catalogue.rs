@@ -31,10 +31,8 @@ pub(super) enum FaultKind {
     Restart(&'static str),
     /// The pause of a process, which ends by itself.
     Pause(&'static str),
-    /// A rule of the API server.
+    /// A rule of the API server. One that hits a number of requests is a moment.
     Api,
-    /// A rule of the API server that hits one request.
-    ApiOnce,
     /// A rule of the cloud.
     Cloud,
 }
@@ -68,18 +66,16 @@ fn rule(name: &'static str, group: &'static str, title: &'static str, kind: Faul
     let needs = match kind {
         FaultKind::Vm { .. } | FaultKind::Kubelet(_) => Needs::Machines,
         FaultKind::Zone => Needs::Zones,
-        FaultKind::CreateVm
-        | FaultKind::Restart(_)
-        | FaultKind::Pause(_)
-        | FaultKind::Api
-        | FaultKind::ApiOnce
-        | FaultKind::Cloud => Needs::Nothing,
+        FaultKind::CreateVm | FaultKind::Restart(_) | FaultKind::Pause(_) | FaultKind::Api | FaultKind::Cloud => {
+            Needs::Nothing
+        }
     };
     let lasts = match kind {
         FaultKind::Vm { undo } => undo.is_some(),
         FaultKind::Kubelet(_) => !rule["undo"].is_null(),
-        FaultKind::CreateVm | FaultKind::Restart(_) | FaultKind::ApiOnce => false,
-        FaultKind::Pause(_) | FaultKind::Zone | FaultKind::Api | FaultKind::Cloud => true,
+        FaultKind::CreateVm | FaultKind::Restart(_) => false,
+        FaultKind::Api => rule["match"]["times"].is_null(),
+        FaultKind::Pause(_) | FaultKind::Zone | FaultKind::Cloud => true,
     };
     Fault {
         name,
@@ -254,8 +250,9 @@ fn api() -> Vec<Fault> {
         )
     };
     let once = |name, title, action: Value| {
-        let rule_of = json!({ "match": { "client": "*:machine-controller-manager", "times": 1 }, "action": action });
-        rule(name, GROUP, title, FaultKind::ApiOnce, rule_of)
+        let mut rule_of = json!({ "match": of_mcm(), "action": action });
+        rule_of["match"]["times"] = 1.into();
+        rule(name, GROUP, title, FaultKind::Api, rule_of)
     };
     let conflict = json!({
         "match": { "client": "*:machine-controller-manager", "verbs": ["update", "patch"] },

@@ -354,23 +354,19 @@ fn on_the_world(
             // There is no command: it would have to find the process among all of that name.
             plan.hits.push(process.to_owned());
         }
-        FaultKind::Api | FaultKind::ApiOnce => {
+        FaultKind::Api => {
             let rule = named(&fault.rule, &name);
             plan.add_rule("drydock", &rule, lasts);
             plan.begin.push(FaultStep::same(step(
                 json!({ "apiFault": { "rule": rule, "mayMiss": true } }),
             )?));
-            if fault.lasts {
+            let hits = if fault.lasts {
                 plan.end.push(FaultStep::same(step(json!({ "liftApiFault": name }))?));
-            }
-            plan.hits.push(
-                if fault.lasts {
-                    "requests of mcm"
-                } else {
-                    "the next request of mcm"
-                }
-                .to_owned(),
-            );
+                "requests of mcm"
+            } else {
+                "the next request of mcm"
+            };
+            plan.hits.push(hits.to_owned());
         }
         _ => {
             let mut rule = named(&fault.rule, &name);

@@ -102,8 +102,7 @@ impl Recorder {
         self.next
     }
 
-    /// Records an observation. `before` is the object's previous version, and `lines` describe the observation in the
-    /// narrative.
+    /// Records an observation. `before` is the object's previous version, and `lines` describe the observation.
     pub fn observe(&mut self, observation: &Observation, before: Option<&Value>, lines: &[String]) {
         let at = self.micros(observation.at);
         self.latest = match &observation.what {
@@ -113,7 +112,7 @@ impl Recorder {
             Seen::Deleted(kind, _) if kind.key == "Event" => None,
             Seen::Deleted(kind, object) => self.deleted(at, kind, object, lines),
             Seen::Cloud(event) => self.cloud(at, event, lines),
-            Seen::Request(request) => self.request(at, request),
+            Seen::Request(request) => self.request(at, request, lines),
             Seen::Quiet(quiet) => {
                 if *quiet == Quiet::Began {
                     self.end_rules(at);
@@ -141,24 +140,13 @@ impl Recorder {
         Some(self.push(at, SCENARIO, Verb::Note, text, Interest::State))
     }
 
-    /// Records a request of the controller that was refused or failed. A `get` of an object that does not exist is no
-    /// failure.
-    fn request(&mut self, at: Micros, request: &Request) -> Option<u64> {
-        if request.code < 400 || request.code == 404 && request.verb == "get" {
-            return None;
-        }
-        let Request {
-            verb,
-            resource,
-            name,
-            code,
-            ..
-        } = request;
+    /// Records a request of the controller that was refused or failed, if there is a text about it.
+    fn request(&mut self, at: Micros, request: &Request, lines: &[String]) -> Option<u64> {
+        let summary = lines.first()?.clone();
         let actor = self.actors.process("mcm");
-        let summary = format!("request of mcm: {verb} {resource} {name}: {code}");
         let id = self.push(at, &actor, Verb::Request, summary, Interest::Call);
         if let Some(draft) = self.points.last_mut() {
-            draft.point.code = Some(code.to_string());
+            draft.point.code = Some(request.code.to_string());
         }
         Some(id)
     }
