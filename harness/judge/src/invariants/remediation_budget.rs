@@ -29,6 +29,9 @@ pub(super) struct RemediationBudget {
     barred: BTreeMap<String, Timestamp>,
     /// The Machines whose remediation by their owner did not continue for some time.
     left: BTreeSet<String>,
+    /// The Machines that another controller remediates, each with its check: the next request for one, of an escalation,
+    /// begins no remediation.
+    begun: BTreeSet<(String, String)>,
 }
 
 /// A time in which too many Machines were unhealthy.
@@ -45,7 +48,12 @@ impl Check for RemediationBudget {
         self.follow_check(context);
         self.follow_machine(context);
         let machine = requested(context)?;
-        let what = self.forbidden(context, machine)?;
+        let forbidden = self.forbidden(context, machine);
+        let request = context.observation.what.applied_any();
+        if let Some(check) = request.and_then(|request| annotation(request, keys::HEALTH_CHECK_ANNOTATION)) {
+            self.begun.insert((check.to_owned(), name(machine).to_owned()));
+        }
+        let what = forbidden?;
         Some(format!(
             "the remediation of machine {} was requested at {}: {what}",
             name(machine),
@@ -72,7 +80,16 @@ impl RemediationBudget {
             return;
         };
         let (now, cooldown) = (context.at(), cooldown(check));
-        let reason = condition(check, "RemediationAllowed").map_or("", |one| text(one, "/reason"));
+        let being_remediated = |machine: &str| {
+            let remediations = check.pointer("/status/remediations").and_then(Value::as_array);
+            remediations.is_some_and(|all| all.iter().any(|one| one["machine"] == machine))
+        };
+        self.begun
+            .retain(|(of, machine)| of != name(check) || being_remediated(machine));
+        // A condition of an earlier generation is that of another limit.
+        let allowed = condition(check, "RemediationAllowed")
+            .filter(|one| one["observedGeneration"] == check["metadata"]["generation"]);
+        let reason = allowed.map_or("", |one| text(one, "/reason"));
         if reason == "TooManyUnhealthy" && !is_below_range(check) {
             let storm = Storm { last: now, cooldown };
             self.storms.insert(uid(check).to_owned(), storm);
@@ -144,8 +161,9 @@ impl RemediationBudget {
         }
         let check = known.first().or(checks.first())?;
         let versions = self.known_versions(check, context).into_iter().flatten();
-        let mut violations: Vec<Option<String>> =
-            versions.map(|version| self.above_limits(context, &version)).collect();
+        let mut violations: Vec<Option<String>> = versions
+            .map(|version| self.above_limits(context, &version, machine))
+            .collect();
         let above = if violations.iter().all(Option::is_some) {
             violations.pop().flatten()
         } else {
@@ -154,8 +172,8 @@ impl RemediationBudget {
         above.or_else(|| self.during_cooldown(check, context.at()))
     }
 
-    /// Which limit of the check the Machines in remediation exceed.
-    fn above_limits(&self, context: &CheckContext, check: &Value) -> Option<String> {
+    /// Which limit of the check the Machines in remediation exceed, because of the request for this one.
+    fn above_limits(&self, context: &CheckContext, check: &Value, requested: &Value) -> Option<String> {
         let world = context.world;
         let reported = check["status"]["expectedMachines"].as_u64().unwrap_or_default();
         let targets: Vec<&Value> = world.of_kind("Machine").filter(|other| selects(check, other)).collect();
@@ -171,7 +189,12 @@ impl RemediationBudget {
             .iter()
             .filter(|target| requests.contains_key(name(target)) || !self.left.contains(uid(target)));
         let (all, in_flight) = (all.len(), in_flight.count());
-        limits(check, expected).into_iter().find_map(|limit| {
+        // A limit that has become smaller does not end the remediations that are in flight.
+        let goes_on = self
+            .begun
+            .contains(&(name(check).to_owned(), name(requested).to_owned()));
+        let limits = limits(check, expected).into_iter();
+        limits.filter(|limit| limit.counts_all || !goes_on).find_map(|limit| {
             let count = if limit.counts_all { all } else { in_flight };
             let exceeds = i64::try_from(count).unwrap_or(i64::MAX) > limit.most;
             let (field, most) = (limit.field, limit.most);

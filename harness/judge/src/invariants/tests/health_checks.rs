@@ -102,6 +102,41 @@ fn requests_stay_within_the_limits(#[case] spec: Value, #[case] requests: usize,
     story.violates(violated);
 }
 
+/// The check, which reports that another controller remediates these machines.
+fn remediating(machines: &[usize]) -> Value {
+    let remediations: Vec<Value> = machines
+        .iter()
+        .map(|number| json!({ "machine": format!("m-{number}") }))
+        .collect();
+    with(
+        check(json!({ "maxInFlight": 1 })),
+        json!({ "status": { "remediations": remediations } }),
+    )
+}
+
+#[rstest]
+#[case::of_a_machine_in_remediation(&[1, 2], None)]
+#[case::of_a_machine_whose_remediation_ended(&[2], Some("I23"))]
+fn the_next_request_of_an_escalation_takes_no_further_place(
+    #[case] reported: &[usize],
+    #[case] violated: Option<&str>,
+) {
+    let request = |number| match request(number) {
+        Seen::Applied(_, object) => *object,
+        other => panic!("{other:?}"),
+    };
+    pool_of_five(check(json!({ "maxInFlight": 2 })))
+        .apply("ConfigMap", request(1))
+        .apply("ConfigMap", request(2))
+        // The limit becomes smaller.
+        .apply("MachineHealthCheck", remediating(&[1, 2]))
+        .after(minutes(2))
+        .delete("ConfigMap", request(1))
+        .apply("MachineHealthCheck", remediating(reported))
+        .apply("ConfigMap", request(1))
+        .violates(violated);
+}
+
 #[rstest]
 #[case::in_flight(json!({ "maxInFlight": 1 }), json!({}), Some("I23"))]
 #[case::without_an_owner(json!({ "maxInFlight": 1 }), json!({ "metadata": { "ownerReferences": null } }), None)]
@@ -194,6 +229,27 @@ fn too_few_unhealthy_machines_are_no_storm() {
     pool_of_five(with(check(spec.clone()), too_few))
         .after(minutes(1))
         .apply("MachineHealthCheck", check(spec))
+        .apply("Machine", requested(1))
+        .violates(None);
+}
+
+#[test]
+fn a_condition_of_an_earlier_limit_is_no_storm() {
+    let mut too_few = condition("RemediationAllowed", "False", "TooManyUnhealthy");
+    too_few["observedGeneration"] = 1.into();
+    let spec = json!({ "stormCooldown": "5m", "unhealthyRange": "[2-3]" });
+    let change = json!({ "metadata": { "generation": 1 }, "status": { "conditions": [too_few], "currentHealthy": 4 } });
+    let mut patched = with(check(spec.clone()), change.clone());
+    patched["metadata"]["generation"] = 2.into();
+    patched["spec"]["unhealthyRange"] = Value::Null;
+    let current = with(
+        check(json!({ "stormCooldown": "5m" })),
+        json!({ "metadata": { "generation": 2 } }),
+    );
+    pool_of_five(with(check(spec), change))
+        .apply("MachineHealthCheck", patched)
+        .apply("MachineHealthCheck", current)
+        .after(minutes(2))
         .apply("Machine", requested(1))
         .violates(None);
 }
