@@ -129,9 +129,11 @@ pub enum Subject {
 /// An object and its plan.
 pub type Decision = (Subject, Plan<Reason>);
 
-/// The plans for all objects that must be frozen or unfrozen.
+/// The plans for all objects that must be frozen or unfrozen. Sets are frozen before their deployment, and unfrozen after it: a set
+/// that creates machines never belongs to a deployment that is still frozen because of it.
 pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> {
     let mut decisions = Vec::new();
+    let mut thawing = Vec::new();
     let mut frozen: BTreeMap<Option<String>, bool> = BTreeMap::new();
     let mut texts: BTreeMap<Option<String>, String> = BTreeMap::new();
     for set in view.sets.iter().filter(|set| set.metadata.deletion_timestamp.is_none()) {
@@ -156,9 +158,12 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
             texts.extend(text.map(|text| (deployment.metadata.uid.clone(), text)));
         }
         if let Some((freeze, reason)) = verdict {
-            decisions.push((Subject::Set(Arc::clone(set)), set_plan(set, freeze, reason, now)));
+            let plan = set_plan(set, freeze, reason, now);
+            let plans = if freeze { &mut decisions } else { &mut thawing };
+            plans.push((Subject::Set(Arc::clone(set)), plan));
         }
     }
+    let mut held: Vec<&Arc<MachineDeployment>> = Vec::new();
     for deployment in &view.deployments {
         if defect!(DeploymentFreezeNotCompared) {
             break;
@@ -167,11 +172,25 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
         let condition = deployment.status.conditions.iter().any(|one| one.type_ == FROZEN);
         let labelled = is_labelled(&deployment.metadata);
         let requested = annotation(&deployment.metadata).is_some();
-        // The annotation stays on the deployment until all its sets are unfrozen.
+        // The annotation stays on the deployment until all its sets are unfrozen; the label goes first.
         let is_controlled = |set: &MachineSet| is_controlled_by(&set.metadata, &deployment.metadata);
         let stays = |set: &MachineSet| set.metadata.deletion_timestamp.is_none() && is_controlled(set);
         let still_frozen = |set: &Arc<MachineSet>| stays(set) && is_frozen(&set.metadata, has_condition(set));
+        if labelled && !wanted {
+            held.push(deployment);
+        }
         if requested && view.sets.iter().any(still_frozen) {
+            if labelled && !wanted {
+                let patch = label_patch(
+                    Kind::Deployment,
+                    &deployment.metadata,
+                    json!({ keys::FREEZE_LABEL: null }),
+                    json!({}),
+                );
+                let mut plan = Plan::default();
+                plan.push(patch, Reason::WithSets);
+                decisions.push((Subject::Deployment(Arc::clone(deployment)), plan));
+            }
             continue;
         }
         if (wanted, wanted) != (condition, labelled) || requested {
@@ -180,6 +199,11 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
             decisions.push((Subject::Deployment(Arc::clone(deployment)), plan));
         }
     }
+    thawing.retain(|(subject, _)| match subject {
+        Subject::Set(set) => !held.iter().any(|one| is_controlled_by(&set.metadata, &one.metadata)),
+        Subject::Deployment(_) => true,
+    });
+    decisions.extend(thawing);
     decisions
 }
 
@@ -387,21 +411,30 @@ fn deployment_plan(deployment: &MachineDeployment, freeze: bool, why: Option<Str
     )
 }
 
+/// The change of labels and annotations of an object that has not changed since.
+fn label_patch(kind: Kind, metadata: &ObjectMeta, labels: Value, annotations: Value) -> OwnerAction {
+    let patch = json!({ "metadata": {
+        "resourceVersion": metadata.resource_version,
+        "labels": labels,
+        "annotations": annotations,
+    } });
+    OwnerAction::Patch {
+        kind,
+        name: metadata.name.clone().unwrap_or_default(),
+        patch,
+    }
+}
+
 /// A plan with one write; the next decision, which follows at once, makes the other.
 fn plan(kind: Kind, metadata: &ObjectMeta, status: Option<Value>, freeze: bool, reason: &Reason) -> Plan<Reason> {
-    let name = metadata.name.clone().unwrap_or_default();
-    let version = &metadata.resource_version;
     let mut plan = Plan::default();
     if freeze != is_labelled(metadata) || annotation(metadata).is_some() {
-        let label = freeze.then_some(keys::TRUE);
-        let patch = json!({ "metadata": {
-            "resourceVersion": version,
-            "labels": { keys::FREEZE_LABEL: label },
-            "annotations": { keys::UNFREEZE_ANNOTATION: null },
-        } });
-        plan.push(OwnerAction::Patch { kind, name, patch }, reason.clone());
+        let labels = json!({ keys::FREEZE_LABEL: freeze.then_some(keys::TRUE) });
+        let annotations = json!({ keys::UNFREEZE_ANNOTATION: null });
+        plan.push(label_patch(kind, metadata, labels, annotations), reason.clone());
     } else if let Some(change) = status {
-        let patch = json!({ "metadata": { "resourceVersion": version }, "status": change });
+        let name = metadata.name.clone().unwrap_or_default();
+        let patch = json!({ "metadata": { "resourceVersion": metadata.resource_version }, "status": change });
         plan.push(OwnerAction::WriteStatus { kind, name, patch }, reason.clone());
     }
     plan
