@@ -28,7 +28,7 @@ use crate::report::{folder, store};
 pub fn run_simulated(job: &Job) -> RunResult {
     let wall = Clock::wall();
     let started = wall.now();
-    let engine = ScenarioEngine::default();
+    let engine = ScenarioEngine::of(job);
     let ran = sim::run(job, &engine);
     finish(job, &ran, &engine.recording, between(started, wall.now()))
 }
@@ -42,11 +42,20 @@ pub struct FollowedRun {
     pub record: io::Result<RunRecord>,
 }
 
-/// Runs a job in virtual time, in this process, with a follower. `trace` returns the trace that the follower received.
-pub fn run_followed(job: &Job, engine: &ScenarioEngine, trace: impl FnOnce() -> Option<Trace>) -> FollowedRun {
+/// Runs a job in virtual time, in this process, with a follower. `trace` returns the trace that the follower received;
+/// `is_wanted`, whether the follower did not end the run. `None`: it did, and there is no result.
+pub fn run_followed(
+    job: &Job,
+    engine: &ScenarioEngine,
+    trace: impl FnOnce() -> Option<Trace>,
+    is_wanted: impl FnOnce() -> bool,
+) -> Option<FollowedRun> {
     let wall = Clock::wall();
     let started = wall.now();
     let mut ran = sim::run(job, engine);
+    if !is_wanted() {
+        return None;
+    }
     if let Some(trace) = trace() {
         (ran.entries, ran.processes) = (trace.entries(), trace.process_entries());
     }
@@ -55,10 +64,10 @@ pub fn run_followed(job: &Job, engine: &ScenarioEngine, trace: impl FnOnce() -> 
     let recording = Recording::of(recorder.clone());
     let result = finish(job, &ran, &recording, between(started, wall.now()));
     let stage = Ran { stage: &ran, recorder };
-    FollowedRun {
+    Some(FollowedRun {
         record: record::complete(job, &result, Some(stage)),
         result,
-    }
+    })
 }
 
 /// State that jobs with separate control planes share.
@@ -73,7 +82,7 @@ pub struct Shared {
 
 /// Runs a job on the wall clock. It has exclusive use of a control plane while it runs.
 pub async fn run_on_wall_clock(job: &Job, shared: &Shared) -> RunResult {
-    let engine = ScenarioEngine::default();
+    let engine = ScenarioEngine::of(job);
     let run = Box::pin(async {
         let mut timeouts = match job.stage {
             StageKind::Envtest => Timeouts::on_etcd(),

@@ -6,6 +6,7 @@ mod blocker_deleted;
 mod class_migration;
 mod cloud_restarts;
 mod crash;
+mod crash_next;
 mod create_errors;
 mod daemons_survive;
 mod delete_unknown;
@@ -84,6 +85,7 @@ pub fn scenarios() -> Vec<Scenario> {
         kubelet_faults::scenario(),
         kubelet_pause::scenario(),
         crash::scenario(),
+        crash_next::scenario(),
         initialize::scenario(),
         delete_while_creating::scenario(),
     ];

@@ -1,6 +1,7 @@
 //! The dashboard of `drydock up`, in a browser. Skipped with a reason where no browser is installed, except in CI.
 
 use std::path::Path;
+use std::time::Duration;
 
 use browser::Page;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -117,6 +118,52 @@ async fn a_process_and_the_api_server_are_disturbed_from_the_dashboard() {
     let restarted = post(r#"{"fault":"process.restart"}"#);
     assert!(restarted.as_str().unwrap().starts_with("200"), "{restarted}");
     page.wait("document.getElementById('list').textContent.includes('restart mcm')");
+    // The lane of the process shows that it was down.
+    for seen in ["mcm killed", "mcm started"] {
+        page.wait(&format!(
+            "document.getElementById('list').textContent.includes({seen:?})"
+        ));
+    }
+    // Its refused requests are in the timeline, too.
+    create_machine(&up, "m-1").await;
+    page.wait("document.getElementById('list').textContent.includes('409')");
+}
+
+#[tokio::test]
+async fn mcm_is_killed_at_its_next_write_from_the_dashboard() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &["--buttons"]);
+    let Some(page) = opened(&up) else { return };
+    let inject = |fault: &str| {
+        let body = format!(r#"{{"fault":"{fault}"}}"#);
+        page.text(&format!(
+            "(async () => {{ const answer = await fetch('/api/faults', {{ method: 'POST', headers: {{ 'x-drydock-request': '1' }}, body: {body:?} }}); return answer.status + ' ' + await answer.text(); }})()"
+        ))
+    };
+    let record = || -> Value {
+        serde_json::from_str(&page.text("(async () => (await fetch('/api/record')).text())()")).unwrap()
+    };
+    let ended = || {
+        let record = record();
+        let spans = record["spans"].as_array().unwrap();
+        let of_mcm = spans
+            .iter()
+            .filter(|span| span["actor"] == "process/mcm" && span["label"] == "down");
+        of_mcm.filter(|span| span["to"].is_number()).count()
+    };
+    for (count, fault) in [(1, "process.crashBefore"), (2, "process.crashAfter")] {
+        let answer = inject(fault);
+        assert!(answer.starts_with("200"), "{answer}");
+        while ended() < count {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    // mcm works again, and no rule is left.
+    create_machine(&up, "m-1").await;
+    page.wait("drydock.world.tiles().some((tile) => tile.machine?.state === 'Running')");
+    let rules = drydock(folder.path(), &["faults", "list"]);
+    assert!(!printed(&rules).contains("crash-next"), "{}", printed(&rules));
+    up.end();
 }
 
 #[test]

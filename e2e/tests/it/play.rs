@@ -33,6 +33,13 @@ impl Playing {
         assert!(head.starts_with("HTTP/1.1 200"), "{head}: {answer}");
     }
 
+    /// Injects a fault, and waits until the world waits again.
+    fn inject(&self, body: &str) {
+        let (head, answer) = self.page.request("POST /api/faults", body);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}: {answer}");
+        self.wait_for("paused");
+    }
+
     /// Waits for that state of the playback. Asks again and again: the time of a simulation is none of the wall clock.
     fn wait_for(&self, state: &str) {
         while self.get("/api/state")["playback"]["state"] != state {
@@ -92,6 +99,77 @@ fn a_played_run_is_the_same_run() {
     plain["meta"]["wallSeconds"] = record["meta"]["wallSeconds"].clone();
     assert_eq!(record, plain);
     assert!(!holds_secret(&record.to_string()), "the record holds a secret");
+    playing.process.end();
+}
+
+#[test]
+fn a_fault_of_the_page_is_part_of_the_run_and_of_its_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let playing = Playing::start(folder.path(), &["lifecycle", "--seed", "7", "--buttons"]);
+    playing.wait_for("paused");
+    while !playing
+        .events()
+        .iter()
+        .any(|event| event.contains("Pending -> Running"))
+    {
+        playing.command(r#"{"action":"event"}"#);
+        playing.wait_for("paused");
+    }
+    let before = playing.events();
+    let (head, preview) = playing
+        .page
+        .request("POST /api/preview", r#"{"fault":"vm.kill","targets":["*"]}"#);
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}: {preview}");
+    assert!(preview.contains("afterEvents"), "{preview}");
+    // The history stays the same, and the world waits behind the fault.
+    playing.inject(r#"{"fault":"vm.kill","targets":["*"],"seconds":600}"#);
+    assert_eq!(
+        playing.events().split_at(before.len()),
+        (before.as_slice(), ["kill the VM of m-1".to_owned()].as_slice())
+    );
+    let active = playing.get("/api/state")["active"].clone();
+    assert_eq!(active[0]["title"], "VMs Kill: 1");
+    // The end of a fault comes in place of the later one.
+    let number = active[0]["number"].to_string();
+    let (head, answer) = playing
+        .page
+        .request("POST /api/faults/end", &format!("{{\"number\":{number}}}"));
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}: {answer}");
+    playing.wait_for("paused");
+    playing.inject(r#"{"fault":"process.crashAfter","targets":[]}"#);
+    let events = playing.events();
+    for event in ["start the VM of m-1", "crash mcm after its next effect"] {
+        assert!(events.iter().any(|seen| seen == event), "{event}: {events:#?}");
+    }
+    playing.command(r#"{"action":"end"}"#);
+    playing.wait_for("ended");
+    let (head, refused) = playing
+        .page
+        .request("POST /api/faults", r#"{"fault":"process.restart","targets":[]}"#);
+    assert!(
+        head.starts_with("HTTP/1.1 409") && refused.contains("the run has ended"),
+        "{head}: {refused}"
+    );
+
+    let record = playing.get("/api/record");
+    let (_, plan) = playing.page.request("GET /api/plan", "");
+    assert!(!holds_secret(&plan) && !plan.contains("at: 11m"), "{plan}");
+    std::fs::write(folder.path().join("session.yaml"), plan).unwrap();
+    let (_, runs) = simulate(folder.path(), &["--plan", "session.yaml"]);
+    assert_eq!(runs[0]["trace"], record["meta"]["trace"]);
+    playing.process.end();
+}
+
+#[test]
+fn without_buttons_a_played_run_has_no_faults() {
+    let folder = tempfile::tempdir().unwrap();
+    let playing = Playing::start(folder.path(), &["lifecycle"]);
+    playing.wait_for("paused");
+    assert_eq!(playing.get("/api/state")["faults"], serde_json::json!([]));
+    let (head, refused) = playing
+        .page
+        .request("POST /api/faults", r#"{"fault":"process.restart","targets":[]}"#);
+    assert!(head.starts_with("HTTP/1.1 403"), "{head}: {refused}");
     playing.process.end();
 }
 

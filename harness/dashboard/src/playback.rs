@@ -25,6 +25,15 @@ pub struct Arrival {
     pub is_step: bool,
 }
 
+/// A place in the history of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The time since the start of the scenario.
+    pub(crate) at: Duration,
+    /// The number of events that are recorded before.
+    pub(crate) recorded: u64,
+}
+
 /// Whether something may happen now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
@@ -88,6 +97,8 @@ pub(crate) enum CommandError {
     UnusedSpeed(String),
     #[error("the run has ended; start `drydock play` again to see it from the beginning")]
     Ended,
+    #[error("the scenario has not started yet")]
+    NotStarted,
 }
 
 impl Command {
@@ -131,6 +142,11 @@ enum Mode {
     Beyond(u64),
     /// As fast as possible to the next step of the scenario.
     ToStep,
+    /// As fast as possible until the fault at this place is recorded, and then as before.
+    Again {
+        fault: Place,
+        paused: bool,
+    },
     /// As fast as possible to the end.
     ToEnd,
     /// At the chosen speed.
@@ -176,6 +192,9 @@ pub(crate) struct Playback {
     recorded: u64,
     end: Option<RunEnd>,
     revision: u64,
+    /// The number of the run: each one begins with the same history and has more faults than the one before.
+    run: u64,
+    has_begun: bool,
 }
 
 impl Playback {
@@ -190,12 +209,55 @@ impl Playback {
             recorded: 0,
             end: None,
             revision: 0,
+            run: 0,
+            has_begun: false,
         }
+    }
+
+    /// The number of the current run.
+    pub(crate) fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// The place of a fault that a user injects now: after everything that has happened.
+    pub(crate) fn place_of_fault(&self, now: Timestamp) -> Result<Place, CommandError> {
+        if self.end.is_some() {
+            return Err(CommandError::Ended);
+        }
+        if let Mode::Again { fault, .. } = self.mode {
+            return Ok(fault);
+        }
+        if !self.has_begun {
+            return Err(CommandError::NotStarted);
+        }
+        let passed = self.virtual_now(now).duration_since(self.started);
+        Ok(Place {
+            at: Duration::try_from(passed).unwrap_or_default(),
+            recorded: self.recorded,
+        })
+    }
+
+    /// Another run takes the place of this one: it goes on as fast as possible to a fault at that place, and then as this one.
+    /// Returns the virtual time of the fault.
+    pub(crate) fn begin_again(&mut self, fault: Place) -> Timestamp {
+        let at = SignedDuration::try_from(fault.at).unwrap_or(SignedDuration::MAX);
+        let paused = match self.mode {
+            Mode::Again { paused, .. } => paused,
+            mode => mode != Mode::Runs,
+        };
+        self.mode = Mode::Again { fault, paused };
+        self.run += 1;
+        self.recorded = 0;
+        self.waiting = None;
+        self.has_begun = false;
+        self.revision += 1;
+        self.started.saturating_add(at).unwrap_or(Timestamp::MAX)
     }
 
     /// The scenario starts.
     pub(crate) fn begin(&mut self, now: Timestamp, started: Timestamp) {
         self.started = started;
+        self.has_begun = true;
         self.anchor = (now, started);
         self.revision += 1;
     }
@@ -216,12 +278,18 @@ impl Playback {
         self.mode = match self.mode {
             Mode::Beyond(count) if arrival.recorded > count => Mode::Paused,
             Mode::ToStep if arrival.is_step && self.waiting != Some(arrival) => Mode::Paused,
+            Mode::Again { fault, paused } if arrival.recorded > fault.recorded => match paused {
+                true => Mode::Paused,
+                false => Mode::Runs,
+            },
             mode => mode,
         };
         let gate = match (self.mode, self.speed) {
             (Mode::Paused, _) => Gate::Closed,
             (Mode::Runs, Speed::Times(times)) => self.remaining(now, arrival.at, times),
-            (Mode::Runs, Speed::Max) | (Mode::Beyond(_) | Mode::ToStep | Mode::ToEnd, _) => Gate::Open,
+            (Mode::Runs, Speed::Max) | (Mode::Beyond(_) | Mode::ToStep | Mode::Again { .. } | Mode::ToEnd, _) => {
+                Gate::Open
+            }
         };
         self.waiting = Some(arrival);
         if gate == Gate::Open {
@@ -281,7 +349,7 @@ impl Playback {
             (Some(_), _) => "ended",
             (None, Mode::Paused) => "paused",
             (None, Mode::Runs) => "runs",
-            (None, Mode::Beyond(_) | Mode::ToStep | Mode::ToEnd) => "seeks",
+            (None, Mode::Beyond(_) | Mode::ToStep | Mode::Again { .. } | Mode::ToEnd) => "seeks",
         };
         Status {
             revision: self.revision,

@@ -124,6 +124,42 @@ fn time_passes_between_two_events_and_a_change_of_speed_keeps_it() {
     assert_eq!(playback.arrive(at(4000), event(100, 4)), Gate::Open);
 }
 
+/// A run that has waited at 60 s with nine events when a user injected a fault.
+fn begun_again(command: Command) -> Playback {
+    let mut playback = Playback::new(at(0), at(0));
+    assert_eq!(playback.place_of_fault(at(0)), Err(CommandError::NotStarted));
+    playback.begin(at(0), at(0));
+    assert_eq!(playback.arrive(at(0), step(0, 3)), Gate::Closed);
+    playback.command(at(0), Command::Event).unwrap();
+    assert_eq!(playback.arrive(at(0), step(60, 3)), Gate::Open);
+    assert_eq!(playback.arrive(at(0), event(90, 9)), Gate::Closed);
+    playback.command(at(0), command).unwrap();
+    let place = playback.place_of_fault(at(0)).unwrap();
+    let expected = Place {
+        at: Duration::from_mins(1),
+        recorded: 9,
+    };
+    assert_eq!(place, expected);
+    assert_eq!(playback.begin_again(place), at(60));
+    // A second fault before the new run is there has the same place.
+    assert_eq!(playback.place_of_fault(at(0)), Ok(expected));
+    playback
+}
+
+#[rstest]
+#[case::of_a_paused_world(Command::Pause, "paused")]
+#[case::of_a_world_that_goes_on(Command::Resume, "runs")]
+fn a_fault_begins_another_run_which_goes_on_from_the_fault_as_before(#[case] before: Command, #[case] after: &str) {
+    let mut playback = begun_again(before);
+    assert_eq!((playback.run(), state(&playback, 0).0), (1, "seeks"));
+    playback.begin(at(1), at(0));
+    // Steps of the scenario do not hold it up again.
+    assert_eq!(playback.arrive(at(1), step(0, 3)), Gate::Open);
+    assert_eq!(playback.arrive(at(1), event(60, 9)), Gate::Open);
+    assert_ne!(playback.arrive(at(1), event(3600, 10)), Gate::Open);
+    assert_eq!(state(&playback, 1), (after, 60));
+}
+
 #[test]
 fn after_its_end_a_run_refuses_commands() {
     let mut playback = waiting();
@@ -138,6 +174,7 @@ fn after_its_end_a_run_refuses_commands() {
     assert_eq!(state(&playback, 9), ("ended", 7205));
     assert_eq!(playback.status(at(9)).end, Some(end));
     assert_eq!(playback.command(at(9), Command::Resume), Err(CommandError::Ended));
+    assert_eq!(playback.place_of_fault(at(9)), Err(CommandError::Ended));
 }
 
 #[rstest]

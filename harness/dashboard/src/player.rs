@@ -1,5 +1,6 @@
 //! Holds up the thread of a simulated run as the page asks, and shows what the run has done so far.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use clock::Clock;
@@ -7,23 +8,33 @@ use jiff::Timestamp;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use record::RunRecord;
 use scenario::observation::Observation;
+use scenario::plan::TimedStep;
 
-use crate::playback::{Arrival, Command, CommandError, Gate, Playback, RunEnd, Status};
+use crate::faults::FaultPlan;
+use crate::playback::{Arrival, Command, CommandError, Gate, Place, Playback, RunEnd, Status};
 use crate::world::Shared;
 
-/// A run that a page plays.
+/// A run that a page plays, and those that take its place.
 pub trait PlayedRun: Send + Sync + 'static {
     /// The record so far, at that virtual time, or the final one.
     fn record(&self, now: Timestamp) -> RunRecord;
 
     /// The plan of the run as YAML, without the data of Secrets.
     fn plan(&self) -> String;
+
+    /// Begins a run with these faults in addition, which takes the place of the current one. It has the same history up to the
+    /// first of them. The run calls the methods of `handle`, but not before this method has returned.
+    ///
+    /// # Errors
+    /// Why the plan with these faults is invalid. Then nothing changes.
+    fn begin_again(&self, faults: Vec<TimedStep>, handle: RunHandle) -> Result<(), String>;
 }
 
 /// The playback of a run; clones control the same one.
 ///
-/// The thread of the run calls [`Player::wait`] before something happens. That thread simulates the whole world in virtual time,
-/// which does not pass while the thread waits, so that a run is the same however it is played.
+/// The thread of the run calls [`RunHandle::wait`] before something happens. That thread simulates the whole world in virtual
+/// time, which does not pass while the thread waits, so that a run is the same however it is played. A fault that a user injects
+/// is part of the plan of another run, which repeats the history of this one and takes its place.
 #[derive(Clone)]
 pub struct Player {
     clock: Clock,
@@ -32,11 +43,97 @@ pub struct Player {
     playback: Arc<(Mutex<Playback>, Condvar)>,
 }
 
+/// The player as one run sees it. When another run takes its place, this one has no effect on the page.
+#[derive(Clone, Debug)]
+pub struct RunHandle {
+    player: Player,
+    run: u64,
+}
+
+/// Why a fault is not injected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InjectError {
+    /// The run is in another state.
+    #[error(transparent)]
+    State(#[from] CommandError),
+    /// The plan would be invalid.
+    #[error("{0}")]
+    Invalid(String),
+}
+
 impl std::fmt::Debug for Player {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Player")
             .field("playback", &self.playback.0)
             .finish_non_exhaustive()
+    }
+}
+
+impl RunHandle {
+    /// The scenario starts at that virtual time.
+    pub fn begin(&self, at: Timestamp) {
+        let Player {
+            clock, world, playback, ..
+        } = &self.player;
+        let mut playback = playback.0.lock();
+        if playback.run() == self.run {
+            playback.begin(clock.now(), at);
+            world.lock().restart(at);
+        }
+    }
+
+    /// Blocks the thread of the run until something may happen. `Break`: another run takes its place, and it ends.
+    pub fn wait(&self, arrival: Arrival) -> ControlFlow<()> {
+        let Player {
+            clock, world, playback, ..
+        } = &self.player;
+        let (playback, changed) = &**playback;
+        let mut playback = playback.lock();
+        let mut is_shown = false;
+        loop {
+            if playback.run() != self.run {
+                return ControlFlow::Break(());
+            }
+            let gate = playback.arrive(clock.now(), arrival);
+            if gate == Gate::Open {
+                return ControlFlow::Continue(());
+            }
+            if !is_shown {
+                // Readers see that the world waits. A command may come meanwhile, so the gate is asked again.
+                MutexGuard::unlocked(&mut playback, || world.lock().touch());
+                is_shown = true;
+                continue;
+            }
+            match gate {
+                Gate::After(time) => drop(changed.wait_for(&mut playback, time)),
+                Gate::Open | Gate::Closed => changed.wait(&mut playback),
+            }
+        }
+    }
+
+    /// Shows what the run observes.
+    pub fn observe(&self, observation: &Observation) {
+        let playback = self.player.playback.0.lock();
+        if playback.run() == self.run {
+            let mut world = self.player.world.lock();
+            world.observe(observation.at, observation.what.clone());
+        }
+    }
+
+    /// The run has ended at that virtual time. Returns whether no other run takes its place.
+    pub fn finish(&self, at: Timestamp, end: RunEnd) -> bool {
+        let mut playback = self.player.playback.0.lock();
+        if playback.run() != self.run {
+            return false;
+        }
+        playback.finish(at, end);
+        self.player.world.lock().touch();
+        true
+    }
+
+    /// Whether no other run takes its place.
+    pub fn is_current(&self) -> bool {
+        self.player.playback.0.lock().run() == self.run
     }
 }
 
@@ -52,45 +149,13 @@ impl Player {
         }
     }
 
-    /// The scenario starts at that virtual time.
-    pub fn begin(&self, at: Timestamp) {
-        self.playback.0.lock().begin(self.clock.now(), at);
-        self.world.lock().restart(at);
-    }
-
-    /// Blocks the thread of the run until something may happen.
-    pub fn wait(&self, arrival: Arrival) {
-        let (playback, changed) = &*self.playback;
-        let mut playback = playback.lock();
-        let mut is_shown = false;
-        loop {
-            let gate = playback.arrive(self.clock.now(), arrival);
-            if gate == Gate::Open {
-                return;
-            }
-            if !is_shown {
-                // Readers see that the world waits. A command may come meanwhile, so the gate is asked again.
-                MutexGuard::unlocked(&mut playback, || self.world.lock().touch());
-                is_shown = true;
-                continue;
-            }
-            match gate {
-                Gate::After(time) => drop(changed.wait_for(&mut playback, time)),
-                Gate::Open | Gate::Closed => changed.wait(&mut playback),
-            }
+    /// The player as the current run sees it.
+    pub fn current(&self) -> RunHandle {
+        let run = self.playback.0.lock().run();
+        RunHandle {
+            player: self.clone(),
+            run,
         }
-    }
-
-    /// Shows what the run observes.
-    pub fn observe(&self, observation: &Observation) {
-        let mut world = self.world.lock();
-        world.observe(observation.at, observation.what.clone());
-    }
-
-    /// The run has ended at that virtual time.
-    pub fn finish(&self, at: Timestamp, end: RunEnd) {
-        self.playback.0.lock().finish(at, end);
-        self.world.lock().touch();
     }
 
     /// Performs a command of the page.
@@ -107,13 +172,44 @@ impl Player {
         Ok(status)
     }
 
+    /// The place at which a fault would be injected now.
+    pub(crate) fn place_of_fault(&self) -> Result<Place, CommandError> {
+        self.playback.0.lock().place_of_fault(self.clock.now())
+    }
+
+    /// Injects the steps that begin a fault, or else those that end it, at the current virtual time, which is returned.
+    pub(crate) fn inject(&self, fault: &FaultPlan, begins: bool) -> Result<Timestamp, InjectError> {
+        let (playback, changed) = &*self.playback;
+        let at = {
+            let mut playback = playback.lock();
+            let place = playback.place_of_fault(self.clock.now())?;
+            let steps = match begins {
+                true => fault.timed(place.at, place.recorded),
+                false => fault.timed_end(place.at, Some(place.recorded)),
+            };
+            let handle = RunHandle {
+                player: self.clone(),
+                run: playback.run() + 1,
+            };
+            self.run.begin_again(steps, handle).map_err(InjectError::Invalid)?;
+            playback.begin_again(place)
+        };
+        changed.notify_all();
+        self.world.lock().touch();
+        Ok(at)
+    }
+
+    /// The virtual time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.playback.0.lock().virtual_now(self.clock.now())
+    }
+
     pub(crate) fn status(&self) -> Status {
         self.playback.0.lock().status(self.clock.now())
     }
 
     pub(crate) fn record(&self) -> RunRecord {
-        let now = self.playback.0.lock().virtual_now(self.clock.now());
-        self.run.record(now)
+        self.run.record(self.now())
     }
 
     pub(crate) fn plan(&self) -> String {

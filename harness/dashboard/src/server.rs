@@ -240,14 +240,16 @@ impl Server {
             // Browsers request an icon although the page declares none.
             "/favicon.ico" => full(StatusCode::NO_CONTENT, "image/x-icon", Bytes::new()),
             "/api/state" => {
+                let playback = self.player.as_ref().map(Player::status);
+                let now = self.player.as_ref().map(Player::now);
                 let world = self.world.lock();
                 json_answer(&json!({
                     "buttons": self.guard.buttons,
                     "faults": world.faults(),
                     "codes": CODES,
-                    "active": world.active_faults(),
+                    "active": world.active_faults(now),
                     "changes": world.after(0),
-                    "playback": self.player.as_ref().map(Player::status),
+                    "playback": playback,
                 }))
             }
             "/api/events" => self.events(query, headers),
@@ -324,12 +326,13 @@ impl Server {
                         () = clock.sleep(KEEP_ALIVE) => return Some((": idle\n\n".to_owned(), (after, changed, false))),
                     }
                 }
+                let playback = player.as_ref().map(Player::status);
+                let now = player.as_ref().map(Player::now);
                 let (changes, active) = {
                     let world = world.lock();
-                    (world.after(after), world.active_faults())
+                    (world.after(after), world.active_faults(now))
                 };
                 let number = changes.number;
-                let playback = player.as_ref().map(Player::status);
                 let data = serde_json::to_string(&Update {
                     changes,
                     active,
@@ -372,10 +375,13 @@ impl Server {
             Ok(request) => request,
             Err(answer) => return answer,
         };
-        match self.decide(&request, 0) {
-            Ok(plan) => json_answer(&plan.preview()),
+        let place = self.player.as_ref().map(Player::place_of_fault).transpose();
+        match (self.decide(&request, 0), place) {
+            (Ok(plan), Ok(None)) => json_answer(&plan.preview()),
+            (Ok(plan), Ok(Some(place))) => json_answer(&plan.preview_at(place.at, place.recorded)),
+            (Ok(_), Err(error)) => json_answer(&json!({ "problem": error.to_string() })),
             // That a request is not complete yet is an answer, too.
-            Err(error) => json_answer(&json!({ "problem": error.to_string() })),
+            (Err(error), _) => json_answer(&json!({ "problem": error.to_string() })),
         }
     }
 
@@ -397,11 +403,14 @@ impl Server {
             Ok(request) => request,
             Err(answer) => return answer,
         };
-        let number = self.world.lock().next_fault();
+        let number = self.next_fault();
         let plan = match self.decide(&request, number) {
             Ok(plan) => Arc::new(plan),
             Err(error) => return failure(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
         };
+        if let Some(player) = &self.player {
+            return self.inject_in_run(player, number, &plan);
+        }
         let preview = plan.preview();
         // Runs in a separate task, because a closed page drops the request, and the fault must still be recorded and ended.
         let (begun, failed) = oneshot::channel();
@@ -419,6 +428,29 @@ impl Server {
             Ok([]) => json_answer(&preview),
             Ok(failed) => failure(StatusCode::BAD_GATEWAY, &failed.join("; ")),
             Err(_) => failure(StatusCode::INTERNAL_SERVER_ERROR, "the fault was interrupted"),
+        }
+    }
+
+    /// A number for the names of a fault's rules that no rule of a played plan has.
+    fn next_fault(&self) -> u64 {
+        let plan = self.player.as_ref().map(Player::plan).unwrap_or_default();
+        let mut world = self.world.lock();
+        loop {
+            let number = world.next_fault();
+            if !plan.contains(&faults::rule_name(number)) {
+                return number;
+            }
+        }
+    }
+
+    /// Injects a fault into a simulated world: another run with the same history takes the place of the current one.
+    fn inject_in_run(&self, player: &Player, number: u64, plan: &Arc<FaultPlan>) -> Answer {
+        match player.inject(plan, true) {
+            Ok(at) => {
+                self.world.lock().begun(number, at, plan);
+                json_answer(&plan.preview())
+            }
+            Err(error) => failure(StatusCode::CONFLICT, &error.to_string()),
         }
     }
 
@@ -449,6 +481,12 @@ impl Server {
             );
             return failure(StatusCode::NOT_FOUND, &reason);
         };
+        if let Some(player) = &self.player {
+            return match player.inject(&plan, false) {
+                Ok(_) => json_answer(&json!({})),
+                Err(error) => failure(StatusCode::CONFLICT, &error.to_string()),
+            };
+        }
         // As a begin, an end is completed although the page may close.
         let performing = tokio::spawn(async move { self.perform(&plan.end).await });
         match performing.await.as_deref() {

@@ -9,11 +9,11 @@ use judge::object::{label, text};
 use judge::texts;
 use judge::world::{WorldState, key};
 use parking_lot::Mutex;
-use record::{Place, Program, Recorder, RunRecord};
+use record::{Place, Program, Recorder, RunRecord, StageEvent, StageEventKind};
 use scenario::cloud::{CloudEvent, Vm, VmState};
 use scenario::kinds::Kind;
 use scenario::observation::{Observation, Seen};
-use scenario::step::Request;
+use scenario::step::{Process, Request};
 use scenario::{Step, Timeouts};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -53,6 +53,8 @@ pub struct LiveWorld {
     pods: BTreeMap<String, Pods>,
     nodes: usize,
     session: Session,
+    /// The processes, and whether they run.
+    processes: BTreeMap<Process, bool>,
     next_fault: u64,
     active: ActiveFaults,
     changed: watch::Sender<u64>,
@@ -91,6 +93,7 @@ impl LiveWorld {
             pods: BTreeMap::new(),
             nodes: 0,
             session: Session::default(),
+            processes: BTreeMap::new(),
             next_fault: 0,
             active: ActiveFaults::default(),
             changed: watch::Sender::new(0),
@@ -108,13 +111,41 @@ impl LiveWorld {
     /// Forgets everything that was observed: all watches begin again. The session goes on.
     pub fn restart(&mut self, at: Timestamp) {
         self.state = WorldState::default();
-        self.recorder = Recorder::new(at);
-        self.recording_since = at;
-        self.recorded = 0;
+        self.begin_timeline(at);
         self.pods.clear();
         self.nodes = 0;
         self.feed.clear();
         self.publish();
+    }
+
+    /// Begins the timeline again, with the processes as they are.
+    fn begin_timeline(&mut self, at: Timestamp) {
+        self.recorder = Recorder::new(at);
+        self.recording_since = at;
+        self.recorded = 0;
+        for (process, runs) in self.processes.clone() {
+            self.record_process(at, process, if runs { "runs" } else { "is down" }, runs);
+        }
+    }
+
+    /// A process has started or ended.
+    pub fn process(&mut self, at: Timestamp, process: Process, what: &str, runs: bool) {
+        self.processes.insert(process, runs);
+        self.record_process(at, process, what, runs);
+        self.touch();
+    }
+
+    fn record_process(&mut self, at: Timestamp, process: Process, what: &str, runs: bool) {
+        let event = StageEvent {
+            number: None,
+            at,
+            what: StageEventKind::Process {
+                name: process.to_string(),
+                text: what.to_owned(),
+                runs,
+            },
+        };
+        self.recorder.add_stage_events(vec![event], at);
     }
 
     /// The faults that the world can have.
@@ -149,9 +180,7 @@ impl LiveWorld {
         } else if self.is_recorded(&observation.what) {
             self.recorded += 1;
             if self.recorded > MOST_RECORDED {
-                self.recorded = 0;
-                self.recording_since = at;
-                self.recorder = Recorder::new(at);
+                self.begin_timeline(at);
                 self.recorder
                     .note(at, "the timeline begins again: it had become too long");
             }
@@ -309,9 +338,11 @@ impl LiveWorld {
         plan
     }
 
-    /// The faults that have begun and not ended.
-    pub fn active_faults(&self) -> Vec<ActiveFault> {
-        self.active.all()
+    /// The faults that have begun and not ended. `now` is the time of a simulated world, in which faults end by themselves.
+    pub fn active_faults(&self, now: Option<Timestamp>) -> Vec<ActiveFault> {
+        let mut faults = self.active.all();
+        faults.retain(|fault| fault.until.zip(now).is_none_or(|(until, now)| now < until));
+        faults
     }
 
     /// Tells the readers that something changed that the topology does not show.

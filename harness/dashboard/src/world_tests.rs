@@ -346,7 +346,7 @@ fn active_faults_are_those_that_have_an_end() {
         world.begun(number, at(10), &plan);
     }
     let active = |world: &LiveWorld| -> Vec<(u64, Option<Timestamp>)> {
-        let faults = world.active_faults().into_iter();
+        let faults = world.active_faults(None).into_iter();
         faults.map(|fault| (fault.number, fault.until)).collect()
     };
     assert_eq!(active(&world), [(1, None), (3, Some(at(19)))]);

@@ -1,6 +1,6 @@
 //! The outcome of a scenario, with everything that its report needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scenario::signature::Signature;
@@ -19,6 +19,8 @@ pub struct ScenarioOutcome {
     pub failure: Option<Failure>,
     /// The steps without an effect: they test nothing. The plan of the run decides whether it fails.
     pub misses: Vec<Miss>,
+    /// The disturbances of the plan that were performed as steps, by their index.
+    pub performed: BTreeSet<usize>,
     /// Duration of the run by the stage's clock.
     pub lasted: Duration,
 }

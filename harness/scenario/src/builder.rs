@@ -14,8 +14,8 @@ pub use self::workloads::*;
 use super::duration::{DurationExpression, Named};
 use super::expect::{AtMost, Condition, Expectation, ForAtLeast, Temporal};
 use super::step::{
-    ActAs, Annotate, Answer, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Lift, Moment,
-    ObjectReference, Patch, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep, Wait,
+    ActAs, Annotate, Answer, Apply, CloudCall, Crash, CrashNext, Deletion, Fault, KubeletAction, KubeletStep, Lift,
+    Moment, ObjectReference, Patch, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep, Wait,
 };
 use super::{HealthChecks, Scenario, Stages, World};
 use crate::StageKind;
@@ -448,6 +448,15 @@ pub fn crash_mcm(at: Moment, effect: u64) -> Step {
         process: Process::Mcm,
         at,
         effect,
+        may_miss: false,
+    })
+}
+
+/// Kills `mcm` at its next effect and starts it again.
+pub fn crash_mcm_next(at: Moment) -> Step {
+    Step::CrashNext(CrashNext {
+        process: Process::Mcm,
+        at,
         may_miss: false,
     })
 }

@@ -400,28 +400,16 @@ impl Scenario {
     /// Why it does not run on the stage; `None`: it runs.
     pub fn why_not_on(&self, stage: StageKind) -> Option<String> {
         let has = |wanted: fn(&Step) -> bool| self.steps.iter().any(wanted);
-        let at_gate = self.steps.iter().find_map(|step| match step {
-            Step::Crash(crash) => stage.why_no_gate(crash.process),
-            Step::Pause(pause) => stage.why_no_gate(pause.process),
-            Step::Process(step)
-                if step.name == Process::Remediation && ![StageKind::Sim, StageKind::Kind].contains(&stage) =>
-            {
-                Some("the remediation controller can be stopped on stages sim and kind only")
-            }
-            _ => None,
-        });
-        if let Some(reason) = at_gate {
+        if let Some(reason) = self.steps.iter().find_map(|step| step.why_not_on(stage)) {
             return Some(reason.to_owned());
         }
-        let supports_api_faults = [StageKind::Sim, StageKind::Embedded].contains(&stage);
         if self.world.no_target && stage == StageKind::Kind {
             return Some("mcm has a target cluster on stage kind".to_owned());
         }
         if self.world.drivers > 0 && stage == StageKind::Kind {
             return Some("mcm connects to its driver on stage kind".to_owned());
         }
-        let at_effect = |step: &Step| matches!(step, Step::Crash(_) | Step::Pause(_));
-        if self.world.drivers > 0 && stage != StageKind::Sim && has(at_effect) {
+        if self.world.drivers > 0 && stage != StageKind::Sim && has(Step::is_at_effect) {
             return Some("the effects of mcm are not counted on this stage while drivers register with it".to_owned());
         }
         if stage == StageKind::Kubeconfig
@@ -437,9 +425,6 @@ impl Scenario {
         }
         if self.world.neighbour.is_some() && stage != StageKind::Sim {
             return Some("a second mcm runs on stage sim only".to_owned());
-        }
-        if has(|step| matches!(step, Step::ApiFault(_))) && !supports_api_faults {
-            return Some("the API server of this stage does not support fault rules".to_owned());
         }
         let limits = self.stages.as_ref()?;
         (!limits.only.contains(&stage)).then(|| limits.because.clone())

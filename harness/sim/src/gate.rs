@@ -186,6 +186,14 @@ impl Gate {
         self.count().disturbances.arm(point.effect).crash = Some(point.side);
     }
 
+    /// Crashes the process of the group that performs the next effect. Returns the number of that effect.
+    pub fn crash_at_next(&self, side: Side) -> u64 {
+        let mut count = self.count();
+        let effect = count.passed + 1;
+        count.disturbances.arm(effect).crash = Some(side);
+        effect
+    }
+
     /// Pauses the process of the group that performs this effect for `time` before the effect, as SIGSTOP and SIGCONT
     /// do: its requests and deliveries wait. A supervisor ([`process`](crate::process())) has to resume it.
     pub fn pause_at(&self, effect: u64, time: Duration) {

@@ -331,7 +331,7 @@ fn longest_first(jobs: &[Job]) -> VecDeque<usize> {
 async fn run_one(job: &Job, session: Option<&Session>, shared: &Shared) -> RunResult {
     match (session, job.stage) {
         (Some(session), _) => {
-            let engine = ScenarioEngine::default();
+            let engine = ScenarioEngine::of(job);
             Box::pin(runner::timed(job, &engine.recording, session.run(job, &engine))).await
         }
         (None, StageKind::Sim) => run_simulated(job).await,

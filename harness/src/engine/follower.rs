@@ -1,6 +1,7 @@
 //! Follows a run while it is in progress.
 
 use std::fmt::Debug;
+use std::ops::ControlFlow;
 
 use dashboard::Arrival;
 use jiff::Timestamp;
@@ -13,8 +14,8 @@ pub trait Follower: Debug + Send + Sync {
     /// The scenario starts. `trace`: the trace of a simulated run.
     fn begin(&self, at: Timestamp, trace: Option<&Trace>);
 
-    /// Something is about to happen. The run goes on when this returns.
-    fn wait(&self, arrival: Arrival);
+    /// Something is about to happen. The run goes on when this returns, or ends.
+    fn wait(&self, arrival: Arrival) -> ControlFlow<()>;
 
     /// Something was observed and recorded.
     fn observe(&self, observation: &Observation);

@@ -42,6 +42,11 @@ impl<S: Stage> Engine<'_, S> {
                 self.miss(index + 1, reason);
             }
         }
+        for (step, crash) in std::mem::take(&mut self.crashes) {
+            if !crash.may_miss && !self.stage.has_crash_hit(&crash) {
+                self.miss(step, format!("{} had no effect after the step", crash.process));
+            }
+        }
         self.misses.sort_by_key(|miss| miss.step);
         Ok(())
     }

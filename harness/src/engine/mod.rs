@@ -22,11 +22,13 @@ mod secrets;
 mod steps;
 mod strip;
 mod target_bindings;
+mod timed;
 mod truth;
 mod user_intent;
 pub(crate) mod watched_kinds;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,9 +46,12 @@ use judge::{Failure, Miss, ScenarioOutcome, checked, end, preserved, signature};
 use record::{Recorder, Unmet};
 use scenario::Scenario;
 use scenario::cloud::CloudEvent;
+use scenario::job::Job;
 use scenario::kinds::{Side, UnknownKind};
 use scenario::observation::{Observation, Seen};
+use scenario::plan::Disturbance;
 use scenario::signature::Cause;
+use scenario::step::Crash;
 use stage::{LEASE, Performer, Stage};
 use tokio::sync::watch;
 
@@ -56,6 +61,7 @@ use self::observe::Raw;
 use self::recording::Recording;
 use self::scope::Scope;
 use self::target_bindings::TargetBindings;
+use self::timed::TimedSteps;
 use self::watched_kinds::{Starts, WatchedKinds};
 
 /// The most observations that are recorded after a failure.
@@ -69,25 +75,46 @@ pub struct ScenarioEngine {
     /// Receives the record of the run.
     pub recording: Recording,
     /// Follows the run; in virtual time it may hold it up.
-    pub follower: Option<Arc<dyn Follower>>,
+    follower: Option<Arc<dyn Follower>>,
+    /// The disturbances of the plan, of which the engine performs the timed steps.
+    disturbances: Vec<Disturbance>,
+}
+
+impl ScenarioEngine {
+    /// An engine for a job.
+    pub fn of(job: &Job) -> Self {
+        Self {
+            disturbances: job.plan.disturbances.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// The same engine with a follower. It shares the recording.
+    #[must_use]
+    pub fn followed_by(&self, follower: Arc<dyn Follower>) -> Self {
+        Self {
+            follower: Some(follower),
+            ..self.clone()
+        }
+    }
 }
 
 impl Performer for ScenarioEngine {
     async fn perform<S: Stage>(&self, stage: &mut S, scenario: &Scenario) -> ScenarioOutcome {
-        perform(stage, scenario, &self.recording, self.follower.clone()).await
+        perform(stage, scenario, self).await
     }
 }
 
 /// Performs `scenario` on `stage`, which must be running.
-async fn perform<S: Stage>(
-    stage: &mut S,
-    scenario: &Scenario,
-    recording: &Recording,
-    follower: Option<Arc<dyn Follower>>,
-) -> ScenarioOutcome {
+async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario, engine: &ScenarioEngine) -> ScenarioOutcome {
+    let ScenarioEngine {
+        recording,
+        follower,
+        disturbances,
+    } = engine;
     let started = stage.clock().now();
     recording.start(started);
-    if let Some(follower) = &follower {
+    if let Some(follower) = follower {
         follower.begin(started, stage.trace());
     }
     let scope = Scope::of(scenario, stage.namespace());
@@ -109,7 +136,9 @@ async fn perform<S: Stage>(
         served,
         scope,
         recording: recording.clone(),
-        follower,
+        follower: follower.clone(),
+        timed: TimedSteps::of(disturbances, started, &rules.timeouts),
+        crashes: Vec::new(),
         armed: Vec::new(),
         misses: Vec::new(),
         cloud_hits: BTreeMap::new(),
@@ -139,6 +168,7 @@ async fn perform<S: Stage>(
         end,
         failure,
         misses: engine.misses,
+        performed: engine.timed.performed,
         lasted: evaluate::between(started, ended),
     }
 }
@@ -152,7 +182,8 @@ fn observe_all<S: Stage>(
 ) -> (watch::Sender<u32>, BoxStream<'static, Raw>) {
     let (client, clock, namespace) = (stage.client(), stage.clock().clone(), stage.namespace().to_owned());
     others.extend(observe::watch_lease(client.clone(), &namespace, LEASE, clock.clone()));
-    others.extend(stage.requests().map(|requests| requests.map(Raw::Request).boxed()));
+    let requests = stage.audits().into_iter().map(|audit| audit.follow());
+    others.extend(requests.map(|requests| requests.map(Raw::Request).boxed()));
     let keeper = scenario.world.keeper.clone();
     let (keep, replicas) = watch::channel(keeper.as_ref().map_or(0, |keeper| keeper.replicas));
     if let Some(keeper) = keeper {
@@ -178,6 +209,9 @@ struct Engine<'a, S> {
     scope: Scope,
     recording: Recording,
     follower: Option<Arc<dyn Follower>>,
+    timed: TimedSteps,
+    /// The crashes at a next effect that steps armed.
+    crashes: Vec<(usize, Crash)>,
     armed: Vec<(usize, Armed)>,
     /// The steps without an effect so far.
     misses: Vec<Miss>,
@@ -204,7 +238,8 @@ impl<S: Stage> Engine<'_, S> {
             self.step = index + 1;
             self.stage.ahead(&scenario.steps[index..]);
             self.record_checks();
-            self.arrive(true);
+            self.arrive(true)?;
+            self.perform_timed_steps().await?;
             self.record_step(step);
             self.perform_step(step).await?;
         }
@@ -228,14 +263,17 @@ impl<S: Stage> Engine<'_, S> {
         Ok(())
     }
 
-    /// Waits until the run's follower lets it go on.
-    fn arrive(&self, is_step: bool) {
-        if let Some(follower) = &self.follower {
-            follower.wait(Arrival {
-                at: self.clock.now(),
-                recorded: self.recording.count(),
-                is_step,
-            });
+    /// Waits until the run's follower lets it go on. Fails if the follower ends it.
+    fn arrive(&self, is_step: bool) -> Result<(), Failure> {
+        let arrival = || Arrival {
+            at: self.clock.now(),
+            recorded: self.recording.count(),
+            is_step,
+        };
+        let flow = self.follower.as_ref().map(|follower| follower.wait(arrival()));
+        match flow {
+            Some(ControlFlow::Break(())) => Err(self.failed("the run is not followed any more")),
+            _ => Ok(()),
         }
     }
 
@@ -277,6 +315,7 @@ impl<S: Stage> Engine<'_, S> {
     /// Processes observations until `done` returns true or `deadline` comes.
     async fn watch_until(&mut self, done: impl Fn(&Self) -> bool, deadline: Option<Timestamp>) -> Result<(), Failure> {
         loop {
+            self.perform_timed_steps().await?;
             self.judge()?;
             let now = self.clock.now();
             if done(self) || deadline.is_some_and(|deadline| now >= deadline) {
@@ -286,6 +325,7 @@ impl<S: Stage> Engine<'_, S> {
                 .next_wake()
                 .into_iter()
                 .chain(self.invariants.due())
+                .chain(self.timed.next())
                 .chain(deadline)
                 .min()
                 .unwrap_or(Timestamp::MAX);
@@ -371,7 +411,7 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     async fn absorb(&mut self, observation: Observation) -> Result<(), Failure> {
-        self.arrive(false);
+        self.arrive(false)?;
         if let Seen::Deleted(kind, _) = &observation.what
             && kind.key == "Machine"
         {

@@ -126,6 +126,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
         // The engine performs these itself.
         Request::Process(_)
         | Request::Crash(_)
+        | Request::CrashNext(_)
         | Request::AddApiFault(_)
         | Request::LiftApiFault(_)
         | Request::Pause(_)

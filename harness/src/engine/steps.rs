@@ -2,6 +2,7 @@
 
 use futures::channel::mpsc;
 use futures::stream::StreamExt;
+use jiff::Timestamp;
 use judge::Failure;
 use judge::armed::Armed;
 use judge::evaluate::short;
@@ -134,7 +135,7 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     /// Performs an action of a user or a fault, and records it in the judging rules.
-    async fn user_action(&mut self, action: &Step) -> Result<(), StepError> {
+    pub(super) async fn user_action(&mut self, action: &Step) -> Result<(), StepError> {
         self.allow_for(action);
         // A disturbance is recorded before the action starts, and is evaluated again after the action.
         if let Some(change) = action.disturbance() {
@@ -201,6 +202,11 @@ impl<S: Stage> Engine<'_, S> {
                 self.stage.crash(crash).map_err(refused)?;
                 return Ok(Effect::Something);
             }
+            Request::CrashNext(crash) => {
+                let crash = self.stage.crash_next(crash).map_err(refused)?;
+                self.crashes.push((self.step, crash));
+                return Ok(Effect::Something);
+            }
             Request::Pause(pause) => {
                 let time = pause.time.value(self.stage.timeouts());
                 let until = Some(self.later(time));
@@ -258,6 +264,10 @@ impl<S: Stage> Engine<'_, S> {
                 }
                 raw = self.observations.next() => raw,
                 reason = self.stage.failure() => return Err(self.failed(reason).into()),
+                () = self.clock.sleep_until(self.timed.next().unwrap_or(Timestamp::MAX)) => {
+                    Box::pin(self.perform_timed_steps()).await?;
+                    continue;
+                }
             };
             self.process_raw(raw).await?;
         }

@@ -70,6 +70,7 @@ fn without_machine(plan: &Plan, position: usize) -> Option<Plan> {
     plan.disturbances.retain(|disturbance| match disturbance {
         Disturbance::Vm(fault) => fault.machine != machine,
         Disturbance::Kubelet(fault) => fault.machine != machine,
+        Disturbance::Step(timed) => without(timed.step.clone(), &machine).is_some(),
         Disturbance::Cloud(fault) => fault.matches.machine.as_ref() != Some(&machine),
         _ => true,
     });
@@ -206,6 +207,7 @@ fn durations(plan: &mut Plan) -> Vec<&mut DurationExpression> {
             }
             Disturbance::Vm(fault) => durations.push(&mut fault.at),
             Disturbance::Kubelet(fault) => durations.push(&mut fault.at),
+            Disturbance::Step(timed) => durations.push(&mut timed.at),
             Disturbance::Api(_) | Disturbance::Crash(_) => {}
         }
     }

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use clock::Clock;
-use scenario::step::{Crash, Process, ProcessAction};
+use scenario::step::{Crash, CrashNext, Process, ProcessAction};
 
 use super::StageError;
 use super::gated::Gated;
 use super::replicas::Replicas;
-use super::supervised::{crash_at, has_crashed_at};
+use super::supervised::{crash_at, crash_at_next, has_crashed_at};
 
 /// The controller processes.
 #[derive(Debug)]
@@ -40,6 +40,14 @@ impl ControllerProcesses {
     pub(super) fn crash(&self, crash: &Crash) -> Result<(), StageError> {
         match (self, crash.process) {
             (Self::Gated(gated), Process::Mcm) => crash_at(&gated.mcm.group, crash),
+            (_, process) => Err(StageError::NotCounted(process)),
+        }
+    }
+
+    /// Arms a crash at the next effect.
+    pub(super) fn crash_next(&self, crash: &CrashNext) -> Result<Crash, StageError> {
+        match (self, crash.process) {
+            (Self::Gated(gated), Process::Mcm) => Ok(crash_at_next(&gated.mcm.group, crash)),
             (_, process) => Err(StageError::NotCounted(process)),
         }
     }

@@ -52,19 +52,18 @@ use clock::Clock;
 use cloud::CloudClient;
 use clusters::Clusters;
 use defects::Defect;
-use futures::stream::BoxStream;
 use jiff::Timestamp;
 use judge::ScenarioOutcome;
 use judge::evaluate::short;
 use k8s_openapi::api::coordination::v1::Lease;
 use runtime::error::brief;
-use scenario::observation::Request;
-use scenario::step::{Crash, Process, ProcessAction};
+use scenario::step::{Crash, CrashNext, Process, ProcessAction};
 use scenario::{Scenario, Step, Timeouts};
 
 pub use self::apply::{ApplyError, apply, merge};
 pub use self::objects::ObjectError;
 pub use self::result::StageResult;
+use crate::audit::Audit;
 use crate::child::ChildError;
 use crate::cloud::CloudError;
 use crate::deploy::{DeployError, MCM_ACCOUNT};
@@ -227,6 +226,12 @@ pub trait Stage {
     /// When this stage cannot count effects.
     fn crash(&mut self, crash: &Crash) -> Result<(), StageError>;
 
+    /// Arms a crash at the next effect, and returns which one that is.
+    ///
+    /// # Errors
+    /// When this stage cannot count effects.
+    fn crash_next(&mut self, crash: &CrashNext) -> Result<Crash, StageError>;
+
     /// Whether an armed crash has killed its process.
     fn has_crash_hit(&self, _crash: &Crash) -> bool {
         true
@@ -263,10 +268,9 @@ pub trait Stage {
         }
     }
 
-    /// Streams the controller's future requests that concern one object. `None` unless the server is the embedded
-    /// one. Called once.
-    fn requests(&mut self) -> Option<BoxStream<'static, Request>> {
-        None
+    /// The records of the controller's requests; empty unless the servers are embedded ones.
+    fn audits(&self) -> Vec<Audit> {
+        Vec::new()
     }
 
     /// Pauses the leader among the processes of that name for a while.

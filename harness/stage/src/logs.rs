@@ -152,6 +152,12 @@ pub fn keep() {
     let _ = tracing_subscriber::registry().with(layer).with(reasons).try_init();
 }
 
+/// Forgets the log kept so far, before another run of this process.
+pub fn forget() {
+    *KEPT.lock() = Kept::new();
+    REASONS.lock().clear();
+}
+
 /// The log kept so far.
 pub fn kept() -> Vec<u8> {
     KEPT.lock().text()

@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use apiserver::faults::Faults;
 use clock::{Clock, LostTime};
-use futures::stream::{self, BoxStream, StreamExt};
 use judge::ScenarioOutcome;
 use scenario::job::Job;
-use scenario::observation::Request;
 use scenario::plan::{self, Disturbance};
 use scenario::result::Effect;
-use scenario::step::{Crash, Process, ProcessAction};
+use scenario::step::{Crash, CrashNext, Process, ProcessAction};
 use scenario::{Cloud, McmSettings, Step, Timeouts};
 use sim::Entry;
 use tokio::sync::OwnedSemaphorePermit;
@@ -49,7 +47,7 @@ pub async fn run(
     mut timeouts: Timeouts,
     start: Option<OwnedSemaphorePermit>,
 ) -> StageResult {
-    timeouts.slack += effects::room(&job.plan.disturbances, &timeouts);
+    timeouts.slack += effects::room(&job.plan, &timeouts);
     timeouts.lost = LostTime::measured_with_descendants();
     let controller = match &job.controller {
         Some(command) => Controller::Command(command.clone()),
@@ -112,8 +110,9 @@ pub async fn run(
 
 /// Whether the controller's requests have to pass a gate: its effects are recorded, or a disturbance hits it at an effect.
 fn needs_gates(job: &Job) -> bool {
-    let at_gate = |step: &Step| matches!(step, Step::Crash(_) | Step::Pause(_));
-    job.effects.is_some() || effects::any(&job.plan.disturbances) || job.plan.scenario.steps.iter().any(at_gate)
+    job.effects.is_some()
+        || effects::any(&job.plan.disturbances)
+        || job.plan.scenario.steps.iter().any(Step::is_at_effect)
 }
 
 /// What to start.
@@ -298,8 +297,10 @@ impl ProcessStage {
             ControllerProcesses::Gated(gated) => Some(&gated.mcm.group),
             ControllerProcesses::Direct(_) => None,
         };
-        let (faults, api) = (&outcome.world.faults, self.planes.control.api_faults());
-        hits::count(disturbances, faults, api.as_ref(), &self.schedule, |_| group.cloned())
+        let api = self.planes.control.api_faults();
+        hits::count(disturbances, Some(outcome), api.as_ref(), &self.schedule, |_| {
+            group.cloned()
+        })
     }
 
     /// Stops everything and returns the logs.
@@ -396,6 +397,10 @@ impl Stage for ProcessStage {
         self.mcm.crash(crash)
     }
 
+    fn crash_next(&mut self, crash: &CrashNext) -> Result<Crash, StageError> {
+        self.mcm.crash_next(crash)
+    }
+
     fn has_crash_hit(&self, crash: &Crash) -> bool {
         self.mcm.has_crash_hit(crash)
     }
@@ -413,9 +418,8 @@ impl Stage for ProcessStage {
         self.planes.control.api_faults()
     }
 
-    fn requests(&mut self) -> Option<BoxStream<'static, Request>> {
-        let audits = self.planes.audits();
-        (!audits.is_empty()).then(|| stream::select_all(audits.iter().map(Audit::follow)).boxed())
+    fn audits(&self) -> Vec<Audit> {
+        self.planes.audits()
     }
 
     async fn failure(&mut self) -> String {

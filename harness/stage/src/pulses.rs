@@ -14,7 +14,7 @@ use apiserver::faults::{Action, Pattern, Rule, Verb};
 use clock::Pulses;
 use jiff::{SignedDuration, Timestamp};
 use scenario::job::Job;
-use scenario::plan::Disturbance;
+use scenario::plan::{Disturbance, TimedStep};
 use scenario::step::Process;
 use scenario::{Step, Timeouts};
 
@@ -34,9 +34,13 @@ pub(super) fn of_kubelets(job: &Job, start: Timestamp, timeouts: &Timeouts) -> O
             Disturbance::Pause(pause) if uses_kubelet_leases(pause.process) => return None,
             Disturbance::Lag(lag) if uses_kubelet_leases(lag.process) => return None,
             Disturbance::Api(rule) if hits_kubelet_leases(rule) => explicit_periods.push(window(rule, start, timeouts)),
+            Disturbance::Step(timed) if may_cut_kubelet_leases(&timed.step) => {
+                explicit_periods.push(from_step(timed, start, timeouts));
+            }
             Disturbance::Crash(_)
             | Disturbance::Pause(_)
             | Disturbance::Lag(_)
+            | Disturbance::Step(_)
             | Disturbance::Api(_)
             | Disturbance::Cloud(_)
             | Disturbance::Vm(_)
@@ -58,15 +62,15 @@ pub(super) fn of_mcm(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option
         return None;
     }
     let until_cleared = scenario.steps.iter().any(hits).then_some(UNTIL_CLEARED);
-    let rules = job
+    let windows = job
         .plan
         .disturbances
         .iter()
         .filter_map(|disturbance| match disturbance {
-            Disturbance::Api(rule) if hits_mcm_renewals(rule) => Some(rule),
+            Disturbance::Api(rule) if hits_mcm_renewals(rule) => Some(window(rule, start, timeouts)),
+            Disturbance::Step(timed) if hits(&timed.step) => Some(from_step(timed, start, timeouts)),
             _ => None,
         });
-    let windows = rules.map(|rule| window(rule, start, timeouts));
     Some(Pulses::new(windows.chain(until_cleared)))
 }
 
@@ -78,6 +82,7 @@ pub(super) fn may_become_stable(job: &Job) -> bool {
     let disturbed = job.plan.disturbances.iter().any(|disturbance| match disturbance {
         Disturbance::Api(rule) => hits_watches(rule),
         Disturbance::Lag(_) | Disturbance::Pause(_) => true,
+        Disturbance::Step(timed) => any_disturbs(std::slice::from_ref(&timed.step)),
         Disturbance::Crash(_) | Disturbance::Cloud(_) | Disturbance::Vm(_) | Disturbance::Kubelet(_) => false,
     });
     !job.every_renewal && !disturbed
@@ -169,6 +174,13 @@ fn window(rule: &Rule, start: Timestamp, timeouts: &Timeouts) -> Range<Timestamp
     };
     let end = window.until.map_or(Timestamp::MAX, |until| after(until + margin));
     after(window.from.saturating_sub(margin))..end
+}
+
+/// The period in which a timed step may have effects: a later one may end them, or none.
+fn from_step(timed: &TimedStep, start: Timestamp, timeouts: &Timeouts) -> Range<Timestamp> {
+    let before = timed.at.value(timeouts).saturating_sub(2 * timeouts.node_grace);
+    let before = SignedDuration::try_from(before).unwrap_or(SignedDuration::MAX);
+    start.saturating_add(before).unwrap_or(Timestamp::MAX)..Timestamp::MAX
 }
 
 #[cfg(test)]

@@ -56,6 +56,30 @@ impl Backoff {
 #[derive(Debug, Default)]
 pub struct Restarts(BTreeMap<Process, Backoff>);
 
+/// What happens to a process that is kept running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcessEvent {
+    /// It has exited.
+    Exited {
+        /// The process.
+        process: Process,
+        /// How it exited, and when it is started again.
+        line: String,
+    },
+    /// It was started again.
+    Started(Process),
+}
+
+impl ProcessEvent {
+    /// How a process exited, for users; `None`: it started.
+    pub fn exit(&self) -> Option<&str> {
+        match self {
+            Self::Exited { line, .. } => Some(line),
+            Self::Started(_) => None,
+        }
+    }
+}
+
 impl Restarts {
     /// Notes the result of a restart on request. After a failure the process may not run: it is started later, and this is the line
     /// to report.
@@ -93,10 +117,10 @@ impl Restarts {
 }
 
 impl ProcessStage {
-    /// Restarts fakecloud and the controller whenever they exit, and passes each exit to `report`. Returns, with the
+    /// Restarts fakecloud and the controller whenever they exit, and passes each exit and start to `report`. Returns, with the
     /// reason, only when the control plane ends, or a controller whose requests pass gates. If it is dropped, another call with
     /// the same `restarts` continues.
-    pub async fn keep_running(&mut self, restarts: &mut Restarts, report: impl Fn(&str)) -> String {
+    pub async fn keep_running(&mut self, restarts: &mut Restarts, report: impl Fn(&ProcessEvent)) -> String {
         let clock = self.clock().clone();
         loop {
             let (exited, how) = tokio::select! {
@@ -107,6 +131,7 @@ impl ProcessStage {
                 process = due(restarts, &clock) => match self.start_again(process).await {
                     Ok(()) => {
                         restarts.started(process, clock.now());
+                        report(&ProcessEvent::Started(process));
                         continue;
                     }
                     Err(error) => (process, error.to_string()),
@@ -117,7 +142,8 @@ impl ProcessStage {
                 _ if self.mcm.remove_ended() => {}
                 _ => return how,
             }
-            report(&restarts.exited(exited, &how, clock.now()));
+            let line = restarts.exited(exited, &how, clock.now());
+            report(&ProcessEvent::Exited { process: exited, line });
         }
     }
 

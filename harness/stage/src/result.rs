@@ -98,6 +98,7 @@ mod tests {
 
     fn outcome(reason: Option<&str>) -> ScenarioOutcome {
         ScenarioOutcome {
+            performed: BTreeSet::new(),
             world: WorldState::default(),
             end: BTreeMap::new(),
             failure: reason.map(|reason| Failure {

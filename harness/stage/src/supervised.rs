@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clock::Clock;
-use scenario::step::{Crash, ProcessAction};
+use scenario::step::{Crash, CrashNext, ProcessAction};
 use sim::{DisturbanceKind, Gate, Handle};
 
 use super::{LeaderError, StageError, holder_among, leader};
@@ -125,6 +125,16 @@ pub(super) fn crash_at(gate: &Gate, crash: &Crash) -> Result<(), StageError> {
     }
     gate.crash_at(effects::crash_point(crash));
     Ok(())
+}
+
+/// Arms a crash at the next effect.
+pub(super) fn crash_at_next(gate: &Gate, crash: &CrashNext) -> Crash {
+    Crash {
+        process: crash.process,
+        at: crash.at,
+        effect: gate.crash_at_next(effects::side_of(crash.at)),
+        may_miss: crash.may_miss,
+    }
 }
 
 /// Whether an armed crash has happened.

@@ -31,6 +31,8 @@ pub(super) enum FaultKind {
     Restart(&'static str),
     /// The pause of a process, which ends by itself.
     Pause(&'static str),
+    /// The crash of a process before or after its next effect.
+    Crash(&'static str, &'static str),
     /// A rule of the API server. One that hits a number of requests is a moment.
     Api,
     /// A rule of the cloud.
@@ -66,14 +68,17 @@ fn rule(name: &'static str, group: &'static str, title: &'static str, kind: Faul
     let needs = match kind {
         FaultKind::Vm { .. } | FaultKind::Kubelet(_) => Needs::Machines,
         FaultKind::Zone => Needs::Zones,
-        FaultKind::CreateVm | FaultKind::Restart(_) | FaultKind::Pause(_) | FaultKind::Api | FaultKind::Cloud => {
-            Needs::Nothing
-        }
+        FaultKind::CreateVm
+        | FaultKind::Restart(_)
+        | FaultKind::Pause(_)
+        | FaultKind::Crash(..)
+        | FaultKind::Api
+        | FaultKind::Cloud => Needs::Nothing,
     };
     let lasts = match kind {
         FaultKind::Vm { undo } => undo.is_some(),
         FaultKind::Kubelet(_) => !rule["undo"].is_null(),
-        FaultKind::CreateVm | FaultKind::Restart(_) => false,
+        FaultKind::CreateVm | FaultKind::Restart(_) | FaultKind::Crash(..) => false,
         FaultKind::Api => rule["match"]["times"].is_null(),
         FaultKind::Pause(_) | FaultKind::Zone | FaultKind::Cloud => true,
     };
@@ -223,6 +228,18 @@ fn processes() -> Vec<Fault> {
             "Kill and start mcm",
             FaultKind::Restart("mcm"),
         ),
+        fault(
+            "process.crashBefore",
+            GROUP,
+            "Kill mcm before its next write",
+            FaultKind::Crash("mcm", "before"),
+        ),
+        fault(
+            "process.crashAfter",
+            GROUP,
+            "Kill mcm after its next write",
+            FaultKind::Crash("mcm", "after"),
+        ),
         fault("process.pause", GROUP, "Pause mcm", FaultKind::Pause("mcm")),
         fault(
             "cloud.restart",
@@ -258,8 +275,19 @@ fn api() -> Vec<Fault> {
         "match": { "client": "*:machine-controller-manager", "verbs": ["update", "patch"] },
         "action": { "fail": { "code": 409 } },
     });
+    let renewals = json!({
+        "match": { "client": "*:machine-controller-manager", "verbs": ["update", "patch"], "resource": "leases" },
+        "action": { "fail": { "code": 503 } },
+    });
     vec![
         rule("api.conflict", GROUP, "Writes conflict (409)", FaultKind::Api, conflict),
+        rule(
+            "api.loseLease",
+            GROUP,
+            "Renewals of the Lease fail: leadership is lost",
+            FaultKind::Api,
+            renewals,
+        ),
         api(
             "api.tooManyRequests",
             "Too many requests (429)",

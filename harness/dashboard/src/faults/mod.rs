@@ -4,4 +4,5 @@ mod catalogue;
 mod plan;
 
 pub use self::catalogue::{Fault, Needs, all};
+pub(crate) use self::plan::rule_name;
 pub use self::plan::{FaultError, FaultPlan, FaultRequest, FaultStep, Fleet, Member, decide};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use scenario::Step;
+use scenario::plan::{Disturbance, TimedStep};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -176,18 +177,53 @@ impl FaultPlan {
             lines.push(format!("- wait: {}s", lasts.as_secs()));
             lines.extend(self.end.iter().map(|step| line_of(&step.planned)));
         }
-        if let Some(more) = lines.len().checked_sub(MOST_COMMANDS).filter(|more| *more > 0) {
-            lines.truncate(MOST_COMMANDS);
-            lines.push(format!("# and {more} more"));
-        }
         Preview {
             title: self.title.clone(),
             hits: self.hits.clone(),
             of: self.of,
             commands: self.commands.clone(),
-            plan: lines.join("\n"),
+            plan: few(lines),
         }
     }
+}
+
+impl FaultPlan {
+    /// The steps of a plan that begin and end the fault, which begins at that time after that number of recorded events.
+    pub fn timed(&self, at: Duration, after_events: u64) -> Vec<TimedStep> {
+        let begin = self.begin.iter().map(|step| step.timed(at, Some(after_events)));
+        let mut steps: Vec<TimedStep> = begin.collect();
+        if let Some(lasts) = self.lasts {
+            steps.extend(self.timed_end(at.saturating_add(lasts), None));
+        }
+        steps
+    }
+
+    /// The steps of a plan that end the fault at that time.
+    pub fn timed_end(&self, at: Duration, after_events: Option<u64>) -> Vec<TimedStep> {
+        self.end.iter().map(|step| step.timed(at, after_events)).collect()
+    }
+
+    /// The preview for the page of a simulated world: faults are disturbances at a time, and no command does the same.
+    pub fn preview_at(&self, at: Duration, after_events: u64) -> Preview {
+        let lines = self.timed(at, after_events).into_iter().map(|step| {
+            let disturbance = Disturbance::Step(Box::new(step));
+            format!("- {}", serde_json::to_string(&disturbance).unwrap_or_default())
+        });
+        Preview {
+            commands: Vec::new(),
+            plan: few(lines.collect()),
+            ..self.preview()
+        }
+    }
+}
+
+/// The first lines, and the number of the others.
+fn few(mut lines: Vec<String>) -> String {
+    if let Some(more) = lines.len().checked_sub(MOST_COMMANDS).filter(|more| *more > 0) {
+        lines.truncate(MOST_COMMANDS);
+        lines.push(format!("# and {more} more"));
+    }
+    lines.join("\n")
 }
 
 /// A step as a line of a plan: JSON is YAML.
@@ -324,6 +360,11 @@ fn on_zones(
     Ok(plan)
 }
 
+/// The name of a fault's rule.
+pub(crate) fn rule_name(number: u64) -> String {
+    format!("session-{number}")
+}
+
 fn on_the_world(
     fault: &Fault,
     request: &FaultRequest,
@@ -331,7 +372,7 @@ fn on_the_world(
     lasts: Option<Duration>,
 ) -> Result<FaultPlan, FaultError> {
     let mut plan = FaultPlan::new(format!("{}: {}", fault.group, fault.title), 1);
-    let name = format!("session-{number}");
+    let name = rule_name(number);
     match fault.kind {
         FaultKind::Pause(process) => {
             let lasts = lasts.ok_or(FaultError::Time("write for how long: 1 to 86400"))?;
@@ -346,6 +387,12 @@ fn on_the_world(
                 json!({ "createVm": { "machine": name, "tagged": true } }),
             )?));
             plan.hits.push(name);
+        }
+        FaultKind::Crash(process, at) => {
+            plan.begin.push(FaultStep::same(step(
+                json!({ "crashNext": { "process": process, "at": at, "mayMiss": true } }),
+            )?));
+            plan.hits.push(process.to_owned());
         }
         FaultKind::Restart(process) => {
             plan.begin.push(FaultStep::same(step(
@@ -417,6 +464,17 @@ impl FaultPlan {
 }
 
 impl FaultStep {
+    /// The step at a time of the same world: its machines have the same names.
+    fn timed(&self, at: Duration, after_events: Option<u64>) -> TimedStep {
+        let mut step = self.step.clone();
+        step.let_miss();
+        TimedStep {
+            at: at.into(),
+            after_events,
+            step,
+        }
+    }
+
     /// A step that is the same in a plan and acts on no VM.
     fn same(step: Step) -> Self {
         Self {

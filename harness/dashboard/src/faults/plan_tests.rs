@@ -44,7 +44,10 @@ fn each_fault_has_steps_a_preview_a_command_if_there_is_one_and_an_end_if_it_las
     for fault in all() {
         let plan = decide(&valid(&fault), &fleet(), 1).unwrap_or_else(|error| panic!("{}: {error}", fault.name));
         assert!(!plan.begin.is_empty() && !plan.hits.is_empty(), "{plan:?}");
-        let is_of_process = matches!(fault.kind, FaultKind::Restart(_) | FaultKind::Pause(_));
+        let is_of_process = matches!(
+            fault.kind,
+            FaultKind::Restart(_) | FaultKind::Pause(_) | FaultKind::Crash(..)
+        );
         let has_no_command = is_of_process || fault.kind == FaultKind::CreateVm;
         assert_eq!(plan.commands.is_empty(), has_no_command, "{plan:?}");
         assert_eq!(!plan.end.is_empty(), fault.lasts && !is_of_process, "{plan:?}");
@@ -67,6 +70,47 @@ fn the_steps_of_each_fault_are_a_valid_plan() {
         plan.may_miss = true;
         let problem = plan.validate();
         // The zones of a world are its own.
+        assert!(
+            problem.is_ok() || fault.needs == Needs::Zones,
+            "{}: {problem:?}",
+            fault.name
+        );
+    }
+}
+
+#[test]
+fn in_a_simulated_world_a_fault_is_a_disturbance_at_its_place() {
+    let plan = decide(&request("kubelet.partition", &["pool-x"], Some(45)), &fleet(), 1).unwrap();
+    let preview = plan.preview_at(Duration::from_secs(90), 7);
+    assert_eq!(preview.commands, Vec::<String>::new());
+    let lines: Vec<Value> = preview
+        .plan
+        .lines()
+        .map(|line| serde_json::from_str(line.strip_prefix("- ").unwrap()).unwrap())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            json!({ "step": { "at": "1m30s", "afterEvents": 7, "do": { "kubelet": { "machine": "pool-x", "do": "partition" } } } }),
+            json!({ "step": { "at": "2m15s", "do": { "kubelet": { "machine": "pool-x", "do": "reconnect" } } } }),
+        ]
+    );
+    let ended = plan.timed_end(Duration::from_secs(100), Some(9));
+    assert_eq!((ended.len(), ended[0].after_events), (1, Some(9)));
+}
+
+#[test]
+fn each_fault_is_a_valid_disturbance() {
+    for fault in all() {
+        let plan = decide(&valid(&fault), &fleet(), 1).unwrap();
+        let mut scenario = scenario::Scenario::new("session", "A session.");
+        scenario
+            .steps
+            .push(step(json!({ "apply": { "machine": "m-1" } })).unwrap());
+        let mut session = scenario::plan::Plan::new(scenario, 1);
+        let steps = plan.timed(Duration::from_secs(90), 7).into_iter();
+        session.disturbances = steps.map(|step| Disturbance::Step(Box::new(step))).collect();
+        let problem = session.validate();
         assert!(
             problem.is_ok() || fault.needs == Needs::Zones,
             "{}: {problem:?}",

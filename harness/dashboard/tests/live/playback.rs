@@ -6,13 +6,14 @@ use std::time::Duration;
 use browser::Page;
 use clock::Clock;
 use dashboard::server::Dashboard;
-use dashboard::{Arrival, LiveWorld, PlayedRun, Player, RunEnd, Settings, Shared};
+use dashboard::{Arrival, LiveWorld, PlayedRun, Player, RunEnd, RunHandle, Settings, Shared};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use record::{Place, Program, Recorder, RunRecord, Session};
 use rstest::rstest;
 use scenario::StageKind;
 use scenario::observation::Observation;
+use scenario::plan::TimedStep;
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -65,15 +66,21 @@ impl PlayedRun for Machines {
     fn plan(&self) -> String {
         "seed: 1\n".to_owned()
     }
+
+    fn begin_again(&self, _: Vec<TimedStep>, _: RunHandle) -> Result<(), String> {
+        Err("this run has no faults".to_owned())
+    }
 }
 
 /// The thread of the run, as the simulation's one.
-fn run(player: &Player, machines: &Machines) {
+fn run(player: &RunHandle, machines: &Machines) {
     let mut at = start();
     for number in 0..EVENTS {
         let recorded = machines.0.lock().0.recorded();
         let is_step = number % 4 == 0;
-        player.wait(Arrival { at, recorded, is_step });
+        if player.wait(Arrival { at, recorded, is_step }).is_break() {
+            return;
+        }
         let name = format!("m-{number}");
         for what in [vm_event(&name, "z1", VmState::Running), machine(&name, None, "Running")] {
             player.observe(&Observation { at, what });
@@ -116,8 +123,9 @@ impl Playing {
         runtime.spawn(dashboard.serve(cancel.clone()));
         // A run that waits for ever ends with the process.
         std::thread::spawn(move || {
-            player.begin(start());
-            run(&player, &machines);
+            let handle = player.current();
+            handle.begin(start());
+            run(&handle, &machines);
         });
         page.open_url(&url);
         page.wait("document.getElementById('connection')?.textContent === 'live'");

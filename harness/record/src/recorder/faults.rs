@@ -44,6 +44,12 @@ impl Recorder {
         }
     }
 
+    /// Records a fault that is no step of the scenario: a step of its plan at a fixed time.
+    pub fn timed_step(&mut self, at: Timestamp, step: &Step, until: Option<Timestamp>) {
+        let until = until.map(|until| self.micros(until));
+        self.fault_of_step(self.micros(at), step, until);
+    }
+
     /// Records the fault that a step starts or ends.
     fn fault_of_step(&mut self, at: Micros, step: &Step, until: Option<Micros>) {
         let text = step.description();

@@ -112,6 +112,14 @@ impl Reference {
         }
     }
 
+    /// The same reference in a field that contains the form of its own one.
+    pub(crate) fn below(self, field: &str) -> Self {
+        Self {
+            field: format!("{field}.{}", self.field),
+            ..self
+        }
+    }
+
     /// A glob.
     pub(crate) fn glob(field: impl Into<String>, of: NameOf, glob: &str) -> Self {
         Self {

@@ -7,11 +7,11 @@ use fakecloud_api::At;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cloud_fault;
+use super::{TimedStep, cloud_fault};
 use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference, references_of_api_rule, references_of_cloud_rule};
 use crate::step::{Crash, Fault, KubeletAction, Process, VmAction, fault_problem};
-use crate::{DurationExpression, Problem, StageKind};
+use crate::{DurationExpression, Problem, StageKind, Step};
 
 /// A disturbance of a run. Times count from the scenario's start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +33,8 @@ pub enum Disturbance {
     Vm(VmFault),
     /// An action on the kubelet of a machine's VM, if it has one at that time.
     Kubelet(KubeletFault),
+    /// Any other fault at a fixed time, in the form of a step.
+    Step(Box<TimedStep>),
 }
 
 /// A pause of a process.
@@ -115,6 +117,9 @@ impl Disturbance {
                 Some(problem) => Err(("cloud".to_owned(), problem)),
                 None => Ok(()),
             },
+            (_, Self::Step(timed)) => timed
+                .validate()
+                .map_err(|(field, problem)| (format!("step.{field}"), problem)),
             _ => Ok(()),
         }
     }
@@ -127,6 +132,10 @@ impl Disturbance {
             Self::Cloud(fault) => Ok(references_of_cloud_rule("cloud", &fault.matches)),
             Self::Vm(fault) => Ok(vec![Reference::glob("vm.machine", NameOf::Vm, &fault.machine)]),
             Self::Kubelet(fault) => Ok(vec![Reference::glob("kubelet.machine", NameOf::Vm, &fault.machine)]),
+            Self::Step(timed) => {
+                let references = timed.step.references(kinds).map_err(below_step)?;
+                Ok(references.into_iter().map(|reference| reference.below(STEP)).collect())
+            }
         }
     }
 
@@ -135,6 +144,7 @@ impl Disturbance {
         match self {
             Self::Api(rule) => names.add(NameOf::ApiFault, &rule.name),
             Self::Cloud(fault) => names.add(NameOf::CloudFault, &fault.name),
+            Self::Step(timed) => timed.step.add_names(names),
             Self::Crash(_) | Self::Pause(_) | Self::Lag(_) | Self::Vm(_) | Self::Kubelet(_) => {}
         }
     }
@@ -150,6 +160,7 @@ impl Disturbance {
             Self::Cloud(_) | Self::Vm(_) | Self::Kubelet(_) => {
                 (stage == StageKind::Kind).then_some("stage kind does not execute plans; use --stage embedded or sim")
             }
+            Self::Step(timed) => timed.step.why_not_on(stage),
         }
     }
 
@@ -158,6 +169,11 @@ impl Disturbance {
         match self {
             Self::Api(rule) => Some(&rule.name),
             Self::Cloud(fault) => Some(&fault.name),
+            Self::Step(timed) => match &timed.step {
+                Step::ApiFault(fault) => Some(&fault.rule.name),
+                Step::Inject(inject) => Some(&inject.rule.name),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -184,6 +200,7 @@ impl Disturbance {
             }
             Self::Vm(fault) => format!("vm {}", format!("{:?}", fault.action).to_lowercase()),
             Self::Kubelet(fault) => format!("kubelet {}", fault.action.name()),
+            Self::Step(timed) => timed.step.word(),
         }
     }
 }
@@ -220,6 +237,15 @@ impl fmt::Display for Disturbance {
             }
             Self::Vm(fault) => write!(f, "{:?} the VM of {} at {}", fault.action, fault.machine, fault.at),
             Self::Kubelet(fault) => write!(f, "{} at {}", fault.action.planned_on(&fault.machine), fault.at),
+            Self::Step(timed) => write!(f, "{} at {}", timed.step.description(), timed.at),
         }
     }
+}
+
+/// The field of a timed fault with its step.
+const STEP: &str = "step.do";
+
+/// A problem in the step of a timed fault.
+fn below_step((field, problem): Problem) -> Problem {
+    (format!("{STEP}.{field}"), problem)
 }

@@ -7,6 +7,7 @@
 mod cloud_fault;
 mod disturbance;
 mod hits;
+mod timed;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::disturbance::{Disturbance, KubeletFault, Lag, Pause, VmFault};
 pub use self::hits::DisturbanceHits;
+pub use self::timed::TimedStep;
 use crate::check::Checker;
 use crate::closest::suggestion;
 use crate::file::{self, FileError, Source};
@@ -120,9 +122,9 @@ fn is_file(base: &str) -> bool {
 }
 
 /// Whether these disturbances may affect a controller at any time. A crash does so only for a moment, which invariants
-/// take into account.
+/// take into account. Timed steps are performed and taken into account as those of a scenario.
 pub fn is_disturbing(disturbances: &[Disturbance]) -> bool {
-    let lasts = |disturbance: &Disturbance| !matches!(disturbance, Disturbance::Crash(_));
+    let lasts = |disturbance: &Disturbance| !matches!(disturbance, Disturbance::Crash(_) | Disturbance::Step(_));
     disturbances.iter().any(lasts)
 }
 
@@ -249,11 +251,12 @@ impl Plan {
                     "another rule has the name {:?}: rule names must be unique",
                     rule.unwrap_or_default()
                 );
-                let word = match disturbance {
-                    Disturbance::Api(_) => "api",
-                    _ => "cloud",
+                let field = match disturbance {
+                    Disturbance::Api(_) => "api.name",
+                    Disturbance::Step(_) => "step.do",
+                    _ => "cloud.name",
                 };
-                return Err((format!("disturbances[{index}].{word}.name"), message));
+                return Err((format!("disturbances[{index}].{field}"), message));
             }
         }
         if self.limits.virtual_time.0.is_zero() || self.limits.events == 0 {

@@ -22,6 +22,8 @@ disturbances:
 - api: {name: slow, match: {client: '*:mcm', verbs: [create], window: {from: 10s, until: 1m}}, action: {delay: {by: 2s}}}
 - vm: {machine: m-1, do: kill, at: 3m}
 - kubelet: {machine: m-1, do: stop, at: 4m}
+- step: {at: 5m, afterEvents: 12, do: {failZone: {zone: z1, failure: api}}}
+- step: {at: 2 * slack, do: {crashNext: {process: mcm, at: before}}}
 mayMiss: true
 limits: {virtualTime: 2h, events: 100000}
 ";
@@ -29,7 +31,7 @@ limits: {virtualTime: 2h, events: 100000}
 #[test]
 fn a_plan_survives_a_round_trip_through_yaml_and_json() {
     let plan = Plan::from_yaml(EVERYTHING, "a.yaml", &named()).unwrap();
-    assert_eq!(plan.disturbances.len(), 7);
+    assert_eq!(plan.disturbances.len(), 9);
     let yaml = plan.to_yaml().unwrap();
     assert_eq!(Plan::from_yaml(&yaml, "b.yaml", &[]).unwrap(), plan, "{yaml}");
     let json = serde_json::to_string(&plan).unwrap();
@@ -95,6 +97,10 @@ fn the_base_of_a_plan_is_a_file_beside_it() {
 }
 
 #[rstest]
+#[case::a_timed_step_that_is_no_fault("base: story\ndisturbances:\n- step: {at: 1m, do: {wait: 5s}}\n", &["disturbances[0].step.do", "wait is no fault"])]
+#[case::a_timed_step_with_an_unknown_machine("base: story\ndisturbances:\n- step: {at: 1m, do: {vm: {machine: m-2, do: kill}}}\n", &["disturbances[0].step.do.vm.machine", "m-2"])]
+#[case::a_timed_step_with_an_invalid_field("base: story\ndisturbances:\n- step: {at: 1m, do: {crash: {process: mcm, at: before, effect: 0}}}\n", &["disturbances[0].step.do.crash.effect", "from 1"])]
+#[case::a_timed_step_without_a_time("base: story\ndisturbances:\n- step: {do: {liftApiFault: a}}\n", &["a.yaml:", "at"])]
 #[case::an_unknown_disturbance("base: story\ndisturbances:\n- crahs: {process: mcm}\n", &["a.yaml:3:", "disturbances[0].crahs", "did you mean \"crash\"?"])]
 #[case::an_unknown_field("base: story\nsead: 3\n", &["a.yaml:2:1: sead: ", "did you mean \"seed\"?"])]
 #[case::an_unknown_process("base: story\ndisturbances:\n- pause: {process: mmc, effect: 1, time: 1s}\n", &["a.yaml:3:20: disturbances[0].pause.process: \"mmc\" is not valid here; did you mean \"mcm\"?"])]

@@ -10,6 +10,7 @@ mod apply;
 mod autoscaler;
 mod change;
 mod crash;
+mod crash_next;
 mod create_vm;
 pub mod deferred_target;
 mod delete;
@@ -46,6 +47,7 @@ pub use self::api_fault::{ApiFault, Client};
 pub use self::apply::Apply;
 pub use self::autoscaler::Autoscaler;
 pub use self::crash::{Crash, Moment};
+pub use self::crash_next::CrashNext;
 pub use self::create_vm::CreateVm;
 use self::deferred_target::DeferredTarget;
 pub use self::delete::{Answer, Deletion};
@@ -70,13 +72,13 @@ pub use self::strip::Strip;
 pub use self::targets::{DisturbanceChange, Subject, Targets};
 pub use self::vm::{VmAction, VmStep};
 pub use self::wait::Wait;
-use crate::Problem;
 use crate::duration::DurationExpression;
 use crate::expect::Expectation;
 use crate::kinds::Kinds;
 use crate::names::{Names, Reference};
 pub use crate::object_reference::ObjectReference;
 pub use crate::process::Process;
+use crate::{Problem, StageKind};
 
 /// A request of a step to the engine.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,6 +115,8 @@ pub enum Request<'a> {
     Process(&'a ProcessStep),
     /// Arm a crash at an effect.
     Crash(&'a Crash),
+    /// Arm a crash at the next effect.
+    CrashNext(&'a CrashNext),
     /// Pause a process.
     Pause(&'a Pause),
     /// Add a fault rule to the API server.
@@ -285,6 +289,8 @@ steps! {
     Process(ProcessStep),
     /// Kills a process at one of its effects, counted from its start, and starts it again.
     Crash(Crash),
+    /// Kills a process at its next effect, and starts it again.
+    CrashNext(CrashNext),
     /// Makes requests to the API server fail, arrive late, read stale data or lose their responses.
     ApiFault(ApiFault),
     /// Removes an API fault.
@@ -338,9 +344,41 @@ impl Step {
         match self {
             Self::Process(step) => Some(step.name),
             Self::Crash(step) => Some(step.process),
+            Self::CrashNext(step) => Some(step.process),
             Self::Pause(step) => Some(step.process),
             _ => None,
         }
+    }
+
+    /// The word for the step in files, for example `failZone`.
+    pub fn word(&self) -> String {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(fields)) => fields.keys().next().cloned().unwrap_or_default(),
+            _ => String::new(),
+        }
+    }
+
+    /// Why the stage cannot perform it; `None`: it can.
+    pub fn why_not_on(&self, stage: StageKind) -> Option<&'static str> {
+        match self {
+            Self::Crash(crash) => stage.why_no_gate(crash.process),
+            Self::CrashNext(crash) => stage.why_no_gate(crash.process),
+            Self::Pause(pause) => stage.why_no_gate(pause.process),
+            Self::Process(step)
+                if step.name == Process::Remediation && ![StageKind::Sim, StageKind::Kind].contains(&stage) =>
+            {
+                Some("the remediation controller can be stopped on stages sim and kind only")
+            }
+            Self::ApiFault(_) if ![StageKind::Sim, StageKind::Embedded].contains(&stage) => {
+                Some("the API server of this stage does not support fault rules")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a crash or a pause hits its process at an effect, so that effects have to be counted.
+    pub fn is_at_effect(&self) -> bool {
+        matches!(self, Self::Crash(_) | Self::CrashNext(_) | Self::Pause(_))
     }
 
     /// How the step changes the disturbances of the controller; `None`: it does not.

@@ -12,6 +12,8 @@ use stage::StageError;
 use stage::cloud::{CloudClient, CloudError};
 use tokio::sync::{mpsc, oneshot};
 
+use super::crash;
+
 /// A step on a process, which only the owner of the stage can perform.
 #[derive(Debug)]
 pub(in crate::cli) struct ProcessRequest {
@@ -75,6 +77,13 @@ impl WorldExecutor {
                 let change = ProcessChange::Action(request.action);
                 self.change_process(request.name, change).await
             }
+            Request::CrashNext(next) => {
+                let faults = self
+                    .faults
+                    .clone()
+                    .ok_or_else(|| unsupported(step, "its API server has no fault rules"))?;
+                crash::arm(self.clone(), faults, *next)
+            }
             Request::Pause(pause) => {
                 let change = ProcessChange::Pause(pause.time.value(&self.timeouts));
                 self.change_process(pause.process, change).await
@@ -101,7 +110,7 @@ impl WorldExecutor {
         done.map_err(|error| PerformError::Refused(error.to_string()))
     }
 
-    async fn change_process(&self, process: Process, change: ProcessChange) -> Result<(), PerformError> {
+    pub(super) async fn change_process(&self, process: Process, change: ProcessChange) -> Result<(), PerformError> {
         let ended = || PerformError::Refused("the world ends".to_owned());
         let (done, result) = oneshot::channel();
         let request = ProcessRequest { process, change, done };

@@ -8,6 +8,7 @@ use dashboard::server::Readers;
 use futures::stream::{self, StreamExt};
 use scenario::kinds;
 use scenario::observation::Seen;
+use stage::audit::Audit;
 use stage::cloud::CloudClient;
 use stage::clusters::Clusters;
 
@@ -16,6 +17,9 @@ use crate::engine::observe::{Raw, watch_kinds};
 
 /// How long the world is followed after the last page was closed: a page that is loaded again goes on.
 const LINGER: Duration = Duration::from_mins(5);
+
+/// The first status of a response that refuses a request.
+const FIRST_REFUSAL: u16 = 400;
 
 /// What changed.
 enum Change {
@@ -29,6 +33,8 @@ pub(super) struct Watched {
     pub(super) cloud: CloudClient,
     pub(super) clock: Clock,
     pub(super) readers: Readers,
+    /// The records of the controller's requests; empty: the API server is not one of drydock.
+    pub(super) audits: Vec<Audit>,
 }
 
 impl Watched {
@@ -51,7 +57,10 @@ impl Watched {
         let kinds: Vec<_> = kinds::watched().collect();
         let objects = watch_kinds(&self.clusters, &kinds, &self.clock).map(Change::Object);
         let cloud = follow_cloud(self.cloud.clone(), self.clock.clone()).map(Change::Cloud);
-        let mut changes = stream::select(objects, cloud);
+        let requests = stream::select_all(self.audits.iter().map(Audit::follow))
+            .filter(|request| std::future::ready(request.code >= FIRST_REFUSAL))
+            .map(|request| Change::Object(Raw::Request(request)));
+        let mut changes = stream::select(stream::select(objects, cloud), requests);
         while let Some(change) = changes.next().await {
             let now = self.clock.now();
             let mut world = world.lock();

@@ -1,6 +1,7 @@
 //! The dashboard of `drydock up`: the crate `dashboard` with the clients of a running world.
 
 mod cloud;
+mod crash;
 mod executor;
 mod follow;
 
@@ -12,7 +13,7 @@ use dashboard::server::Dashboard;
 use dashboard::{LiveWorld, Settings, Shared};
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use scenario::step::Process;
+use scenario::step::{Process, ProcessAction};
 use scenario::{Cloud, StageKind};
 use stage::{Stage, StageError};
 use tokio::sync::mpsc;
@@ -28,6 +29,8 @@ use super::output::say;
 const OF_CONTROLLER: &str = "process.";
 /// Faults that only the embedded API server has.
 const OF_EMBEDDED: &str = "api.";
+/// The faults that kill a process at its next write, which a rule of the API server awaits.
+const OF_EMBEDDED_PROCESSES: &str = "process.crash";
 /// The fault of processes of this machine; those of a cluster in Docker are in containers.
 const OF_LOCAL_PROCESSES: &str = "process.pause";
 
@@ -59,6 +62,7 @@ pub(super) struct DashboardFlags {
 pub(super) struct Running {
     /// Steps on processes, for the owner of the stage.
     pub(super) processes: mpsc::Receiver<ProcessRequest>,
+    world: Shared,
     _cancel: DropGuard,
 }
 
@@ -89,6 +93,7 @@ impl DashboardFlags {
         let possible = [
             (OF_CONTROLLER, has_controller),
             (OF_EMBEDDED, api_faults.is_some()),
+            (OF_EMBEDDED_PROCESSES, api_faults.is_some()),
             (OF_LOCAL_PROCESSES, kind != StageKind::Kind),
         ];
         let settings = Settings {
@@ -126,19 +131,65 @@ impl DashboardFlags {
             cloud: stage.cloud(),
             clock,
             readers: dashboard.readers(),
+            audits: stage.audits(),
         };
         let ended = cancel.clone();
+        let followed = Arc::clone(&world);
         tokio::spawn(async move {
             tokio::select! {
                 () = ended.cancelled() => {}
-                () = watched.follow(&world) => {}
+                () = watched.follow(&followed) => {}
             }
         });
         tokio::spawn(dashboard.serve(cancel.clone()));
         Ok(Some(Running {
             processes,
+            world,
             _cancel: cancel.drop_guard(),
         }))
+    }
+}
+
+/// Shows in the timeline what happens to processes.
+#[derive(Clone)]
+pub(super) struct ProcessLanes {
+    world: Option<Shared>,
+    clock: Clock,
+}
+
+impl ProcessLanes {
+    /// Lanes of these processes, which run. Without a dashboard they show nothing.
+    pub(super) fn of(dashboard: Option<&Running>, clock: &Clock, running: &[Process]) -> Self {
+        let lanes = Self {
+            world: dashboard.map(|running| Arc::clone(&running.world)),
+            clock: clock.clone(),
+        };
+        for process in running {
+            lanes.changed(*process, "started", true);
+        }
+        lanes
+    }
+
+    /// A process has started or ended.
+    pub(super) fn changed(&self, process: Process, what: &str, runs: bool) {
+        if let Some(world) = &self.world {
+            world.lock().process(self.clock.now(), process, what, runs);
+        }
+    }
+
+    /// A step on a process was performed.
+    fn performed(&self, process: Process, action: ProcessAction, done: bool) {
+        match action {
+            ProcessAction::Kill | ProcessAction::KillLeader => self.changed(process, "killed", false),
+            ProcessAction::Start if done => self.changed(process, "started", true),
+            ProcessAction::Restart | ProcessAction::RollingRestart => {
+                self.changed(process, "killed", false);
+                if done {
+                    self.changed(process, "started", true);
+                }
+            }
+            ProcessAction::Start => {}
+        }
     }
 }
 
@@ -158,6 +209,7 @@ pub(super) async fn next_process(running: &mut Option<Running>) -> ProcessReques
 pub(super) async fn perform<S: Stage>(
     stage: &mut S,
     request: ProcessRequest,
+    lanes: &ProcessLanes,
     performed: impl FnOnce(Process, &Result<(), StageError>, Timestamp),
 ) {
     let ProcessRequest {
@@ -169,6 +221,7 @@ pub(super) async fn perform<S: Stage>(
         ProcessChange::Pause(time) => stage.pause(process, time).await,
         ProcessChange::Action(action) => {
             let done = stage.process(process, action).await;
+            lanes.performed(process, action, done.is_ok());
             performed(process, &done, stage.clock().now());
             done
         }

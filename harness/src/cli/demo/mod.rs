@@ -82,7 +82,7 @@ async fn perform(seed: u64) -> Ended {
     let mut restarts = Restarts::default();
     let ended = tokio::select! {
         biased;
-        reason = stage.keep_running(&mut restarts, |exit| say!("{exit}")) => Err(Stop::Usage(reason)),
+        reason = stage.keep_running(&mut restarts, |event| event.exit().into_iter().for_each(|exit| say!("{exit}"))) => Err(Stop::Usage(reason)),
         ended = tell(&world, &clock, ready) => ended,
     };
     stage.end().await;

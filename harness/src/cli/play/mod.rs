@@ -8,20 +8,20 @@ use std::sync::Arc;
 use clap::{ArgGroup, Args};
 use clock::Clock;
 use dashboard::server::Dashboard;
-use dashboard::{LiveWorld, Player, RunEnd, Settings, Shared};
+use dashboard::{LiveWorld, Player, RunEnd, RunHandle, Settings, Shared};
 use parking_lot::Mutex;
 use scenario::job::Job;
 use scenario::plan::Plan;
 use scenario::{Scenario, StageKind};
 use sim::EPOCH;
 use stage::logs;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::played::{Follows, NoFaults, Played};
+use self::played::{InThePlan, OneRun, Played, end_of};
 use super::files::{read_plan, read_scenario};
 use super::output::say;
 use super::{Ended, Outcome, Stop, block_on, find, interrupted};
-use crate::engine::ScenarioEngine;
 use crate::report::record;
 use crate::runner::{self, FollowedRun};
 
@@ -51,6 +51,10 @@ pub(super) struct PlayCommand {
     #[arg(long, value_name = "NAME", hide = true)]
     mutant: Option<String>,
 
+    /// Lets the page inject faults: the run begins again, and goes on from the fault
+    #[arg(long)]
+    buttons: bool,
+
     /// The page's port on 127.0.0.1; 0: any free port
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     dashboard_port: u16,
@@ -70,7 +74,7 @@ impl PlayCommand {
         let job = self.job(scenarios)?;
         let plan = record::plan(&job)?;
         logs::keep();
-        block_on(Box::pin(play(job, plan, self.dashboard_port)))?
+        block_on(Box::pin(play(job, plan, self.dashboard_port, self.buttons)))?
     }
 
     /// The run to be played.
@@ -109,12 +113,12 @@ impl PlayCommand {
 }
 
 /// Serves the page and runs the job, until Ctrl-C.
-async fn play(job: Job, plan: String, port: u16) -> Ended {
+async fn play(job: Job, plan: String, port: u16, buttons: bool) -> Ended {
     let clock = Clock::wall();
     let name = format!("{} with seed {}", job.plan.scenario.name, job.plan.seed);
     let settings = Settings {
-        // The page offers no faults, because a simulated run has those of its plan: the empty prefix excludes all names.
-        without: vec![""],
+        // Without buttons the page offers no faults: the empty prefix excludes all names.
+        without: if buttons { Vec::new() } else { vec![""] },
         ..Settings::new(
             StageKind::Sim,
             job.plan.seed,
@@ -123,49 +127,70 @@ async fn play(job: Job, plan: String, port: u16) -> Ended {
         )
     };
     let world: Shared = Arc::new(Mutex::new(LiveWorld::without_timeline(EPOCH, settings)));
-    let engine = ScenarioEngine::default();
-    let played = Arc::new(Played::new(job.clone(), plan, engine.recording.clone()));
-    let player = Player::new(clock.clone(), EPOCH, Arc::clone(&world), Arc::clone(&played) as _);
-    let dashboard = Dashboard::bind(port, false, world, Arc::new(NoFaults), clock)
+    let mut run = Arc::new(OneRun::new(job, plan));
+    let (next, mut runs) = mpsc::unbounded_channel();
+    let played = Arc::new(Played::new(Arc::clone(&run), next));
+    let player = Player::new(clock.clone(), EPOCH, Arc::clone(&world), played);
+    let mut handle = player.current();
+    let dashboard = Dashboard::bind(port, buttons, world, Arc::new(InThePlan), clock)
         .await?
-        .playing(player.clone());
+        .playing(player);
     say!("Scenario {name} waits before its first step. Open {}", dashboard.url());
     say!("Space lets it go on, n shows the next event, v goes on to the next violation or the end. Ctrl-C ends it.");
     let cancel = CancellationToken::new();
     let _served_until_the_end = cancel.clone().drop_guard();
     tokio::spawn(dashboard.serve(cancel));
-    let follower = Follows::new(player.clone(), Arc::clone(&played));
-    let engine = ScenarioEngine {
-        follower: Some(Arc::new(follower)),
-        ..engine
-    };
-    let trace = Arc::clone(&played);
-    let run = tokio::task::spawn_blocking(move || runner::run_followed(&job, &engine, || trace.trace()));
-    let ran = tokio::select! {
-        biased;
-        _ = interrupted() => return Ok(Outcome::Passed),
-        ran = run => ran.map_err(|error| Stop::Usage(format!("the simulation failed: {error}")))?,
-    };
-    let outcome = finished(ran, &player, &played)?;
-    interrupted().await;
-    Ok(outcome)
+    loop {
+        let performed = tokio::task::spawn_blocking({
+            let (run, handle) = (Arc::clone(&run), handle.clone());
+            move || perform(&run, handle)
+        });
+        let ran = tokio::select! {
+            biased;
+            _ = interrupted() => return Ok(Outcome::Passed),
+            ran = performed => ran.map_err(|error| Stop::Usage(format!("the simulation failed: {error}")))?,
+        };
+        let outcome = match ran {
+            Some(ran) => finish(ran, &handle, &run)?,
+            None => None,
+        };
+        let next = tokio::select! {
+            biased;
+            next = runs.recv() => next,
+            _ = interrupted() => None,
+        };
+        match next {
+            Some((next, its_handle)) => (run, handle) = (next, its_handle),
+            None => return Ok(outcome.unwrap_or(Outcome::Passed)),
+        }
+    }
 }
 
-/// Shows the complete record of a run that has ended. Returns whether it passed.
-fn finished(ran: FollowedRun, player: &Player, played: &Played) -> Result<Outcome, Stop> {
+/// Performs a run; `None`: another one takes its place.
+fn perform(run: &Arc<OneRun>, handle: RunHandle) -> Option<FollowedRun> {
+    logs::forget();
+    let engine = run.engine(handle.clone());
+    runner::run_followed(&run.job, &engine, || run.trace(), || handle.is_current())
+}
+
+/// Shows the complete record of a run that has ended. Returns whether it passed; `None`: another run takes its place.
+fn finish(ran: FollowedRun, handle: &RunHandle, run: &OneRun) -> Result<Option<Outcome>, Stop> {
     let FollowedRun { result, record } = ran;
     let record = record?;
     let end = RunEnd {
         passed: record.meta.verdict.passed,
         sentence: record.meta.verdict.sentence.clone(),
     };
-    let at = Played::end_of(&record);
+    let at = end_of(&record);
     let outcome = if end.passed { Outcome::Passed } else { Outcome::Failed };
-    say!("{}", end.sentence);
+    let sentence = end.sentence.clone();
+    run.complete(record);
+    if !handle.finish(at, end) {
+        return Ok(None);
+    }
+    say!("{sentence}");
     if let Some(folder) = &result.report {
         say!("Its report is in {}", folder.display());
     }
-    played.complete(record);
-    player.finish(at, end);
-    Ok(outcome)
+    Ok(Some(outcome))
 }

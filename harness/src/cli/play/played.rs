@@ -1,39 +1,52 @@
-//! The run that the page shows: its record so far and its complete record.
+//! The run that the page shows: its record so far and its complete record. A run with more faults takes its place.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use ::record::{Recorder, RunRecord};
-use dashboard::{Arrival, Executor, PerformError, PlayedRun, Player};
+use dashboard::{Arrival, Executor, PerformError, PlayedRun, RunHandle};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
-use scenario::Step;
 use scenario::job::Job;
 use scenario::observation::Observation;
+use scenario::plan::{Disturbance, TimedStep};
+use scenario::{Step, Timeouts};
 use sim::Trace;
-use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
 
+use crate::engine::ScenarioEngine;
 use crate::engine::follower::Follower;
-use crate::engine::recording::Recording;
 use crate::report::record;
 
-/// What is known of the run.
-pub(super) struct Played {
-    job: Job,
+/// What is known of one run.
+pub(super) struct OneRun {
+    pub(super) job: Job,
     plan: String,
-    recording: Recording,
+    engine: ScenarioEngine,
     trace: Mutex<Option<Trace>>,
     complete: Mutex<Option<RunRecord>>,
 }
 
-impl Played {
-    pub(super) fn new(job: Job, plan: String, recording: Recording) -> Self {
+impl OneRun {
+    pub(super) fn new(job: Job, plan: String) -> Self {
         Self {
+            engine: ScenarioEngine::of(&job),
             job,
             plan,
-            recording,
             trace: Mutex::default(),
             complete: Mutex::default(),
         }
+    }
+
+    /// The engine that performs it, followed by the player.
+    pub(super) fn engine(self: &Arc<Self>, handle: RunHandle) -> ScenarioEngine {
+        let follows = Follows {
+            handle,
+            run: Arc::clone(self),
+        };
+        self.engine.followed_by(Arc::new(follows))
     }
 
     /// The trace of the run; `None`: its scenario has not started.
@@ -41,78 +54,152 @@ impl Played {
         self.trace.lock().clone()
     }
 
-    /// The virtual time at the end of a record.
-    pub(super) fn end_of(record: &RunRecord) -> Timestamp {
-        let lasted = i64::try_from(record.meta.lasted.0).unwrap_or(i64::MAX);
-        let end = record.meta.started.saturating_add(SignedDuration::from_micros(lasted));
-        end.unwrap_or(Timestamp::MAX)
-    }
-
     /// The page shows this record from now on.
     pub(super) fn complete(&self, record: RunRecord) {
         *self.complete.lock() = Some(record);
     }
-}
 
-impl PlayedRun for Played {
     fn record(&self, now: Timestamp) -> RunRecord {
         if let Some(record) = self.complete.lock().clone() {
             return record;
         }
         let trace = self.trace();
-        let recorder = self.recording.copy().unwrap_or_else(|| Recorder::new(now));
+        let recorder = self.engine.recording.copy().unwrap_or_else(|| Recorder::new(now));
         record::so_far(&self.job, recorder, trace.as_ref(), now, self.plan.clone())
+    }
+}
+
+/// The virtual time at the end of a record.
+pub(super) fn end_of(record: &RunRecord) -> Timestamp {
+    let lasted = i64::try_from(record.meta.lasted.0).unwrap_or(i64::MAX);
+    let end = record.meta.started.saturating_add(SignedDuration::from_micros(lasted));
+    end.unwrap_or(Timestamp::MAX)
+}
+
+/// The current run.
+pub(super) struct Played {
+    current: Mutex<Arc<OneRun>>,
+    /// Receives the runs that take the place of others.
+    next: UnboundedSender<(Arc<OneRun>, RunHandle)>,
+}
+
+impl Played {
+    pub(super) fn new(first: Arc<OneRun>, next: UnboundedSender<(Arc<OneRun>, RunHandle)>) -> Self {
+        Self {
+            current: Mutex::new(first),
+            next,
+        }
+    }
+
+    fn current(&self) -> Arc<OneRun> {
+        Arc::clone(&self.current.lock())
+    }
+}
+
+impl PlayedRun for Played {
+    fn record(&self, now: Timestamp) -> RunRecord {
+        self.current().record(now)
     }
 
     fn plan(&self) -> String {
-        self.plan.clone()
+        self.current().plan.clone()
+    }
+
+    fn begin_again(&self, faults: Vec<TimedStep>, handle: RunHandle) -> Result<(), String> {
+        let mut current = self.current.lock();
+        let mut job = current.job.clone();
+        job.plan.disturbances = with_faults(&job.plan.disturbances, faults);
+        // Whether a fault of a user hits something is not judged.
+        job.plan.may_miss = true;
+        let invalid = |(field, problem): (String, String)| format!("{field}: {problem}");
+        job.plan.validate().map_err(invalid)?;
+        let plan = record::plan(&job).map_err(|error| error.to_string())?;
+        let next = Arc::new(OneRun::new(job, plan));
+        let ended = |_| "the world ends".to_owned();
+        self.next.send((Arc::clone(&next), handle)).map_err(ended)?;
+        *current = next;
+        Ok(())
     }
 }
 
-/// Passes what happens in the run to the page, and holds up the run as the page asks.
+/// The disturbances with these steps in addition. A step that is performed earlier now is not performed again at its old time.
+fn with_faults(disturbances: &[Disturbance], faults: Vec<TimedStep>) -> Vec<Disturbance> {
+    let timeouts = Timeouts::production();
+    let is_earlier_now = |old: &TimedStep| {
+        let mut same = faults.iter().filter(|new| new.step == old.step);
+        same.any(|new| new.at.value(&timeouts) < old.at.value(&timeouts))
+    };
+    let kept = disturbances
+        .iter()
+        .filter(|disturbance| !matches!(disturbance, Disturbance::Step(step) if is_earlier_now(step)));
+    let mut all: Vec<Disturbance> = kept.cloned().collect();
+    all.extend(faults.into_iter().map(|step| Disturbance::Step(Box::new(step))));
+    all
+}
+
+/// Passes what happens in a run to the page, and holds up the run as the page asks.
 #[derive(Debug)]
-pub(super) struct Follows {
-    player: Player,
-    played: Arc<Played>,
+struct Follows {
+    handle: RunHandle,
+    run: Arc<OneRun>,
 }
 
-impl Follows {
-    pub(super) fn new(player: Player, played: Arc<Played>) -> Self {
-        Self { player, played }
-    }
-}
-
-impl std::fmt::Debug for Played {
+impl std::fmt::Debug for OneRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Played").finish_non_exhaustive()
+        f.debug_struct("OneRun").finish_non_exhaustive()
     }
 }
 
 impl Follower for Follows {
     fn begin(&self, at: Timestamp, trace: Option<&Trace>) {
-        *self.played.trace.lock() = trace.cloned();
-        self.player.begin(at);
+        *self.run.trace.lock() = trace.cloned();
+        self.handle.begin(at);
     }
 
-    fn wait(&self, arrival: Arrival) {
-        self.player.wait(arrival);
+    fn wait(&self, arrival: Arrival) -> ControlFlow<()> {
+        self.handle.wait(arrival)
     }
 
     fn observe(&self, observation: &Observation) {
-        self.player.observe(observation);
+        self.handle.observe(observation);
     }
 }
 
-/// The page has no buttons for faults.
+/// Faults of a simulated world are part of its plan: no step is performed in any other way.
 #[derive(Debug)]
-pub(super) struct NoFaults;
+pub(super) struct InThePlan;
 
-impl Executor for NoFaults {
+impl Executor for InThePlan {
     fn perform(&self, step: Step, _: Option<String>) -> BoxFuture<'static, Result<(), PerformError>> {
         let refused = PerformError::Unsupported {
             what: step.description(),
             reason: "a simulated run has the faults of its plan",
         };
         async move { Err(refused) }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scenario::builder;
+
+    use super::*;
+
+    fn step(seconds: u64, rule: &str) -> TimedStep {
+        TimedStep {
+            at: std::time::Duration::from_secs(seconds).into(),
+            after_events: None,
+            step: builder::lift(rule),
+        }
+    }
+
+    #[test]
+    fn an_earlier_end_of_a_fault_replaces_the_later_one() {
+        let of = |step| Disturbance::Step(Box::new(step));
+        let planned = [of(step(60, "a")), of(step(60, "b"))];
+        assert_eq!(
+            with_faults(&planned, vec![step(30, "a"), step(90, "b")]),
+            [of(step(60, "b")), of(step(30, "a")), of(step(90, "b"))]
+        );
     }
 }

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use scenario::step::Process;
+use stage::Stage;
 use stage::kind::{Cluster, Up};
 
 use super::{announce, print_error};
-use crate::cli::dashboard::{self, DashboardFlags, Shown};
+use crate::cli::dashboard::{self, DashboardFlags, ProcessLanes, Shown};
 use crate::cli::data_folder::DataFolder;
 use crate::cli::example::creates_machine;
 use crate::cli::output::{inform, say};
@@ -77,6 +79,11 @@ async fn used(
     say!("  kubectl get machines,nodes -A --watch\n");
     say!("fakecloud's controls answer on {} over mutual TLS.", up.cloud_address());
     let mut dashboard = flags.start(shown, up.stage()).await?;
+    let lanes = ProcessLanes::of(
+        dashboard.as_ref(),
+        up.stage().clock(),
+        &[Process::Fakecloud, Process::Mcm],
+    );
     let world = World {
         cloud: format!("grpcs://{}", up.cloud_address()),
         tls: Some(up.cloud_tls().into()),
@@ -98,6 +105,6 @@ async fn used(
             request = dashboard::next_process(&mut dashboard) => request,
         };
         // Kubernetes restarts what does not start.
-        dashboard::perform(up.stage(), request, |_, _, _| {}).await;
+        dashboard::perform(up.stage(), request, &lanes, |_, _, _| {}).await;
     }
 }

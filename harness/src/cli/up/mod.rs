@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use controllers::Name;
+use scenario::step::Process;
 use scenario::{Cloud, DurationExpression, HealthChecks, Scenario, StageKind, Timeouts};
 use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
-use stage::restarts::Restarts;
+use stage::restarts::{ProcessEvent, Restarts};
 use stage::role::Role;
-use stage::{StageError, setup};
+use stage::{Stage, StageError, setup};
 
-use super::dashboard::{self, DashboardFlags, Shown};
+use super::dashboard::{self, DashboardFlags, ProcessLanes, Shown};
 use super::data_folder::DataFolder;
 use super::example::creates_machine;
 use super::output::say;
@@ -349,10 +350,22 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
     };
     tokio::pin!(settle);
     let mut restarts = Restarts::default();
+    let running: &[Process] = match without_controller {
+        true => &[Process::Fakecloud],
+        false => &[Process::Fakecloud, Process::Mcm],
+    };
+    let lanes = ProcessLanes::of(dashboard.as_ref(), stage.clock(), running);
+    let report = |event: &ProcessEvent| match event {
+        ProcessEvent::Exited { process, line } => {
+            say!("{line}");
+            lanes.changed(*process, "exited", false);
+        }
+        ProcessEvent::Started(process) => lanes.changed(*process, "started", true),
+    };
     loop {
         let request = tokio::select! {
             biased;
-            reason = stage.keep_running(&mut restarts, |exit| say!("{exit}")) => return Err(Stop::Usage(reason)),
+            reason = stage.keep_running(&mut restarts, report) => return Err(Stop::Usage(reason)),
             never = &mut settle => return never,
             request = dashboard::next_process(&mut dashboard) => request,
         };
@@ -362,7 +375,7 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
                 say!("{line}");
             }
         };
-        dashboard::perform(&mut stage, request, restarted).await;
+        dashboard::perform(&mut stage, request, &lanes, restarted).await;
     }
 }
 

@@ -6,7 +6,7 @@ use clock::{Clock, LostTime};
 use fakecloud::certificates::{Certificates, Subject};
 use mcm_driver::channel::channel;
 use mcm_driver::tls::{Tls, TlsFiles};
-use scenario::step::{Crash, Process, ProcessAction};
+use scenario::step::{Crash, CrashNext, Process, ProcessAction};
 use scenario::{Cloud, HealthChecks, McmSettings, Timeouts};
 use serde_json::Value;
 
@@ -180,6 +180,10 @@ impl Stage for World {
     fn fault(&self, _: &str, _: &str) {}
 
     fn crash(&mut self, _: &Crash) -> Result<(), StageError> {
+        Err(StageError::PodNotCounted)
+    }
+
+    fn crash_next(&mut self, _: &CrashNext) -> Result<Crash, StageError> {
         Err(StageError::PodNotCounted)
     }
 

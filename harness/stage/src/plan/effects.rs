@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use scenario::Timeouts;
-use scenario::plan::Disturbance;
+use scenario::plan::{Disturbance, Plan};
 use scenario::result::{Effect, EffectKind};
 use scenario::step::{Crash, Moment, Process};
+use scenario::{Step, Timeouts};
 use sim::{CrashPoint, DisturbanceKind, Gate, Side};
 
 /// The delay before the restart of mcm after a crash or, in a disturbed run, after an unexpected end; similar to the
@@ -31,10 +31,15 @@ pub(crate) fn of_gate(gate: &Gate) -> Vec<Effect> {
 pub fn crash_point(crash: &Crash) -> CrashPoint {
     CrashPoint {
         effect: crash.effect,
-        side: match crash.at {
-            Moment::Before => Side::Before,
-            Moment::After => Side::After,
-        },
+        side: side_of(crash.at),
+    }
+}
+
+/// The side of an effect at which a crash happens.
+pub fn side_of(moment: Moment) -> Side {
+    match moment {
+        Moment::Before => Side::Before,
+        Moment::After => Side::After,
     }
 }
 
@@ -54,26 +59,35 @@ pub fn arm(disturbances: &[Disturbance], timeouts: &Timeouts, gate_of: impl Fn(P
     }
 }
 
-/// The maximum time for which disturbances keep mcm from its work, beyond the tolerance of the named durations: mcm
+/// The maximum time for which crashes and disturbances keep mcm from its work, beyond the tolerance of the named durations: mcm
 /// restarts and waits for the Lease that it held.
-pub fn room(disturbances: &[Disturbance], timeouts: &Timeouts) -> Duration {
+pub fn room(plan: &Plan, timeouts: &Timeouts) -> Duration {
     let restart = RESTART_DELAY + timeouts.lease_duration * 2;
-    let each = |disturbance: &Disturbance| match disturbance {
+    let of_step = |step: &Step| match step {
+        Step::Crash(_) | Step::CrashNext(_) => restart,
+        _ => Duration::ZERO,
+    };
+    let of_disturbance = |disturbance: &Disturbance| match disturbance {
         Disturbance::Crash(_) => restart,
         Disturbance::Pause(pause) => pause.time.value(timeouts) + restart,
         Disturbance::Lag(lag) => lag.by.value(timeouts),
+        Disturbance::Step(timed) => match &timed.step {
+            Step::Pause(pause) => pause.time.value(timeouts) + restart,
+            step => of_step(step),
+        },
         _ => Duration::ZERO,
     };
-    disturbances.iter().map(each).sum()
+    let disturbances: Duration = plan.disturbances.iter().map(of_disturbance).sum();
+    // The judge allows for a pause that is a step of the scenario.
+    disturbances + plan.scenario.steps.iter().map(of_step).sum::<Duration>()
 }
 
 /// Whether a disturbance hits at an effect, so that effects have to be counted.
 pub fn any(disturbances: &[Disturbance]) -> bool {
-    let at_effect = |disturbance: &Disturbance| {
-        matches!(
-            disturbance,
-            Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_)
-        )
+    let at_effect = |disturbance: &Disturbance| match disturbance {
+        Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_) => true,
+        Disturbance::Step(timed) => timed.step.is_at_effect(),
+        _ => false,
     };
     disturbances.iter().any(at_effect)
 }

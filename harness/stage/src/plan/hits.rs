@@ -3,31 +3,32 @@
 use std::collections::BTreeMap;
 
 use apiserver::faults::{Faults, Invalid};
+use judge::ScenarioOutcome;
 use scenario::plan::Disturbance;
 use scenario::step::Process;
 use sim::Gate;
 
 use super::{effects, schedule};
 
-/// The hits of each disturbance, in the order of the plan. `recorded` are the hits of rules that the run recorded,
-/// including removed rules; `api` are the fault rules of the embedded API server. A process without a gate has no hits.
+/// The hits of each disturbance, in the order of the plan. `outcome` has the hits of rules, including removed ones, and the
+/// timed steps that were performed; `api` are the fault rules of the embedded API server. A process without a gate has no hits.
 pub fn count(
     disturbances: &[Disturbance],
-    recorded: &BTreeMap<String, u64>,
+    outcome: Option<&ScenarioOutcome>,
     api: Option<&Faults>,
     schedule: &schedule::Log,
     gate_of: impl Fn(Process) -> Option<Gate>,
 ) -> Vec<u64> {
     let rules = api.map(Faults::list).unwrap_or_default();
-    let rules: BTreeMap<&String, u64> = rules.iter().map(|status| (&status.rule.name, status.hits)).collect();
-    let hits_of_rule = |rule: &String| recorded.get(rule).copied().unwrap_or_default();
-    let hits = |(number, disturbance): (usize, &Disturbance)| match disturbance {
-        Disturbance::Cloud(fault) => hits_of_rule(&fault.name),
-        Disturbance::Api(rule) => rules
-            .get(&rule.name)
-            .copied()
-            .unwrap_or_else(|| hits_of_rule(&rule.name)),
-        other => effects::hits(other, &gate_of).unwrap_or_else(|| schedule.hits(number)),
+    let rules: BTreeMap<&str, u64> = rules
+        .iter()
+        .map(|status| (status.rule.name.as_str(), status.hits))
+        .collect();
+    let recorded = |rule: &str| outcome.and_then(|outcome| outcome.world.faults.get(rule)).copied();
+    let hits = |(number, disturbance): (usize, &Disturbance)| match (disturbance, disturbance.rule()) {
+        (_, Some(rule)) => rules.get(rule).copied().or_else(|| recorded(rule)).unwrap_or_default(),
+        (Disturbance::Step(_), None) => u64::from(outcome.is_some_and(|outcome| outcome.performed.contains(&number))),
+        (other, None) => effects::hits(other, &gate_of).unwrap_or_else(|| schedule.hits(number)),
     };
     disturbances.iter().enumerate().map(hits).collect()
 }

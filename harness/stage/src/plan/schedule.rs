@@ -163,7 +163,12 @@ fn moments(disturbances: &[Disturbance], timeouts: &Timeouts) -> Vec<Moment> {
             });
         };
         match what {
-            Disturbance::Api(_) | Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_) => {}
+            // The server, the gates and the engine time these.
+            Disturbance::Api(_)
+            | Disturbance::Crash(_)
+            | Disturbance::Pause(_)
+            | Disturbance::Lag(_)
+            | Disturbance::Step(_) => {}
             Disturbance::Cloud(cloud) => {
                 let window = cloud.matches.window.as_ref();
                 let from = window.and_then(|window| window.from.as_ref());
@@ -198,7 +203,11 @@ async fn begin(disturbance: &Disturbance, handles: &Handles) -> Result<String, S
             let vm = vm_of(handles, &fault.machine).await?;
             handles.cloud.kubelet_action(&vm.id, fault.action).await?;
         }
-        Disturbance::Api(_) | Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_) => {}
+        Disturbance::Api(_)
+        | Disturbance::Crash(_)
+        | Disturbance::Pause(_)
+        | Disturbance::Lag(_)
+        | Disturbance::Step(_) => {}
     }
     Ok(disturbance.to_string())
 }

@@ -17,14 +17,12 @@ use ::sim::{Gate, Handle, Trace};
 use apiserver::faults::Faults;
 use clock::{Clock, Pulses};
 use defects::{Defect, Planted};
-use futures::stream::{BoxStream, StreamExt};
 use jiff::Timestamp;
 use judge::ScenarioOutcome;
 use scenario::job::Job;
-use scenario::observation::Request;
 use scenario::plan::Limits;
 use scenario::result::TraceSummary;
-use scenario::step::{Crash, Process, ProcessAction};
+use scenario::step::{Crash, CrashNext, Process, ProcessAction};
 use scenario::{Step, Timeouts};
 use tokio::task::JoinSet;
 
@@ -39,7 +37,7 @@ use crate::plan::effects::of_gate;
 use crate::plan::hits;
 use crate::plan::schedule::{self, api_windows};
 use crate::result::StageResult;
-use crate::supervised::{self, Supervised, crash_at, has_crashed_at};
+use crate::supervised::{self, Supervised, crash_at, crash_at_next, has_crashed_at};
 use crate::writes::Writes;
 use crate::{MutantError, NAMESPACE, Performer, Stage, StageError, logs, pulses};
 
@@ -58,13 +56,9 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
         let (outcome, effects, hits, scheduled) = match stage {
             Ok((mut stage, _planted)) => {
                 let outcome = Box::pin(perform_within_limits(&mut stage, job, performer, &trace)).await;
-                let faults = outcome
-                    .as_ref()
-                    .map(|outcome| outcome.world.faults.clone())
-                    .unwrap_or_default();
                 let hits = hits::count(
                     &job.plan.disturbances,
-                    &faults,
+                    outcome.as_ref().ok(),
                     Some(&stage.api_faults),
                     &stage.schedule,
                     |process| Some(stage.gate_of(process)),
@@ -223,6 +217,10 @@ impl Stage for SimStage {
         crash_at(&self.gate_of(crash.process), crash)
     }
 
+    fn crash_next(&mut self, crash: &CrashNext) -> Result<Crash, StageError> {
+        Ok(crash_at_next(&self.gate_of(crash.process), crash))
+    }
+
     fn has_crash_hit(&self, crash: &Crash) -> bool {
         has_crashed_at(&self.gate_of(crash.process), crash)
     }
@@ -247,8 +245,8 @@ impl Stage for SimStage {
         }
     }
 
-    fn requests(&mut self) -> Option<BoxStream<'static, Request>> {
-        Some(self.audit.follow().boxed())
+    fn audits(&self) -> Vec<Audit> {
+        vec![self.audit.clone()]
     }
 
     async fn pause(&mut self, process: Process, time: Duration) -> Result<(), StageError> {
