@@ -7,10 +7,11 @@ use serde_json::Value;
 use crate::Finding;
 
 /// Which crates a crate of the workspace may depend on, directly. A new crate needs a row.
-const ALLOWED: [(&str, &[&str]); 35] = [
+const ALLOWED: [(&str, &[&str]); 36] = [
     ("clock", &[]),
     ("durable", &[]),
     ("logs", &[]),
+    ("monitoring", &[]),
     ("proxy", &[]),
     ("quantity", &[]),
     ("runtime", &["clock", "proxy"]),
@@ -31,6 +32,7 @@ const ALLOWED: [(&str, &[&str]); 35] = [
             "mcm-api",
             "mcm-core",
             "mcm-driver",
+            "monitoring",
             "request-files",
             "runtime",
             "serving",
@@ -142,6 +144,7 @@ const ALLOWED: [(&str, &[&str]); 35] = [
             "mcm-api",
             "mcm-core",
             "mcm-driver",
+            "monitoring",
             "scenario",
             "sim",
             "stage",

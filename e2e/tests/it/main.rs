@@ -22,6 +22,7 @@ mod examples;
 mod existing;
 mod exits;
 mod files;
+mod grafana;
 mod inert;
 mod init;
 mod json_schema;

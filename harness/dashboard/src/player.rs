@@ -26,8 +26,27 @@ pub trait PlayedRun: Send + Sync + 'static {
     /// first of them. The run calls the methods of `handle`, but not before this method has returned.
     ///
     /// # Errors
-    /// Why the plan with these faults is invalid. Then nothing changes.
-    fn begin_again(&self, faults: Vec<TimedStep>, handle: RunHandle) -> Result<(), String>;
+    /// See [`BeginError`]. Then nothing changes.
+    fn begin_again(&self, faults: Vec<TimedStep>, handle: RunHandle) -> Result<(), BeginError>;
+}
+
+/// Why a run with more faults cannot begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BeginError {
+    /// The plan with these faults is invalid.
+    #[error("{field}: {problem}")]
+    Plan {
+        /// The field of the plan.
+        field: String,
+        /// The problem.
+        problem: String,
+    },
+    /// The plan cannot be written as YAML.
+    #[error("the plan cannot be written as YAML: {0}")]
+    Yaml(String),
+    /// Nothing performs runs any more.
+    #[error("the world ends")]
+    Ended,
 }
 
 /// The playback of a run; clones control the same one.
@@ -56,9 +75,9 @@ pub(crate) enum InjectError {
     /// The run is in another state.
     #[error(transparent)]
     State(#[from] CommandError),
-    /// The plan would be invalid.
-    #[error("{0}")]
-    Invalid(String),
+    /// The run cannot begin.
+    #[error(transparent)]
+    Begin(#[from] BeginError),
 }
 
 impl std::fmt::Debug for Player {
@@ -191,7 +210,7 @@ impl Player {
                 player: self.clone(),
                 run: playback.run() + 1,
             };
-            self.run.begin_again(steps, handle).map_err(InjectError::Invalid)?;
+            self.run.begin_again(steps, handle)?;
             playback.begin_again(place)
         };
         changed.notify_all();

@@ -4,23 +4,12 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use monitoring::{Board, Row, panel};
 
-use super::tests::{all_metrics, metrics_in};
-
-/// A panel: its title, its unit in Grafana's words, and its queries with their legends.
-struct Panel {
-    title: &'static str,
-    unit: &'static str,
-    queries: &'static [(&'static str, &'static str)],
-}
-
-const fn panel(title: &'static str, unit: &'static str, queries: &'static [(&'static str, &'static str)]) -> Panel {
-    Panel { title, unit, queries }
-}
+use super::tests::all_metrics;
 
 /// The rows of the dashboard, from what an operator asks first.
-const ROWS: [(&str, &[Panel]); 5] = [
+const ROWS: [Row; 5] = [
     (
         "Machines",
         &[
@@ -190,81 +179,27 @@ const ROWS: [(&str, &[Panel]); 5] = [
     ),
 ];
 
-/// The width of Grafana's grid, and the height of a panel and of a row's title in it.
-const GRID: usize = 24;
-const HEIGHT: usize = 8;
-
-fn dashboard() -> Value {
-    let mut panels = Vec::new();
-    let mut y = 0;
-    for (title, row) in &ROWS {
-        panels.push(json!({
-            "id": panels.len() + 1, "type": "row", "title": title, "collapsed": false, "panels": [],
-            "gridPos": { "x": 0, "y": y, "w": GRID, "h": 1 },
-        }));
-        let width = GRID / row.len();
-        for (column, panel) in row.iter().enumerate() {
-            let place = json!({ "x": column * width, "y": y + 1, "w": width, "h": HEIGHT });
-            panels.push(chart(panels.len() + 1, panel, &place));
-        }
-        y += 1 + HEIGHT;
-    }
-    json!({
-        "uid": "drydock-mcm",
-        "title": "Machine Controller Manager",
-        "tags": ["mcm"],
-        "schemaVersion": 39,
-        "time": { "from": "now-6h", "to": "now" },
-        "refresh": "30s",
-        "templating": { "list": [{ "name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source" }] },
-        "panels": panels,
-    })
-}
-
-fn chart(id: usize, panel: &Panel, place: &Value) -> Value {
-    let source = json!({ "type": "prometheus", "uid": "${datasource}" });
-    let targets: Vec<Value> = ('A'..)
-        .zip(panel.queries)
-        .map(|(name, (query, legend))| {
-            json!({ "refId": name.to_string(), "expr": query, "legendFormat": legend, "datasource": source })
-        })
-        .collect();
-    json!({
-        "id": id, "type": "timeseries", "title": panel.title, "datasource": source, "gridPos": place, "targets": targets,
-        "fieldConfig": { "defaults": { "unit": panel.unit, "min": 0 }, "overrides": [] },
-    })
-}
+const BOARD: Board = Board {
+    uid: "drydock-mcm",
+    title: "Machine Controller Manager",
+    tag: "mcm",
+    rows: &ROWS,
+};
 
 /// A renamed metric must not leave a panel empty.
 #[test]
 fn the_panels_use_metrics_that_exist() {
     let text = all_metrics();
-    let queries = ROWS
-        .iter()
-        .flat_map(|(_, row)| row.iter())
-        .flat_map(|panel| panel.queries);
-    let used: Vec<String> = queries.flat_map(|(query, _)| metrics_in(query)).collect();
-    assert!(used.len() >= 20, "{used:?}");
-    for name in used {
-        let family = name.trim_end_matches("_total").trim_end_matches("_bucket");
-        let exists = [&*name, family]
-            .iter()
-            .any(|name| text.contains(&format!("# TYPE {name} ")));
-        assert!(exists, "{name} is not in\n{text}");
-    }
+    let (missing, found) = BOARD.missing_metrics(&["mcm_"], &text);
+    assert!(missing.is_empty(), "{missing:?} are not in\n{text}");
+    assert!(found >= 20, "{found}");
 }
 
 #[test]
 fn the_dashboard_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/grafana-mcm.json");
-    let mut generated = serde_json::to_string_pretty(&dashboard()).unwrap();
-    generated.push('\n');
-    if std::env::var_os("DRYDOCK_WRITE_DOCS").is_some() {
-        std::fs::write(&path, &generated).unwrap();
-    }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        written == generated,
+        monitoring::is_current(&path, &BOARD).unwrap(),
         "{} is stale: DRYDOCK_WRITE_DOCS=1 cargo test --workspace --lib grafana writes it",
         path.display()
     );

@@ -6,7 +6,7 @@ use std::time::Duration;
 use browser::Page;
 use clock::Clock;
 use dashboard::server::Dashboard;
-use dashboard::{Arrival, LiveWorld, PlayedRun, Player, RunEnd, RunHandle, Settings, Shared};
+use dashboard::{Arrival, BeginError, LiveWorld, PlayedRun, Player, RunEnd, RunHandle, Settings, Shared};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use record::{Place, Program, Recorder, RunRecord, Session};
@@ -67,8 +67,8 @@ impl PlayedRun for Machines {
         "seed: 1\n".to_owned()
     }
 
-    fn begin_again(&self, _: Vec<TimedStep>, _: RunHandle) -> Result<(), String> {
-        Err("this run has no faults".to_owned())
+    fn begin_again(&self, _: Vec<TimedStep>, _: RunHandle) -> Result<(), BeginError> {
+        Err(BeginError::Ended)
     }
 }
 

@@ -8,7 +8,7 @@ use dashboard::PerformError;
 use scenario::step::{CrashNext, Moment, Process, ProcessAction};
 use stage::deploy::MCM_ACCOUNT;
 
-use super::executor::{ProcessChange, WorldExecutor};
+use super::processes::{ProcessChange, Processes};
 
 /// The name of the rule that waits for the write.
 const WAITS: &str = "crash-next";
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// When another process is to crash, or a crash is armed already.
-pub(super) fn arm(executor: WorldExecutor, faults: Faults, crash: CrashNext) -> Result<(), PerformError> {
+pub(super) fn arm(processes: Processes, faults: Faults, crash: CrashNext) -> Result<(), PerformError> {
     if crash.process != Process::Mcm {
         return Err(PerformError::Refused(format!(
             "the writes of {} are not known in this world",
@@ -48,15 +48,15 @@ pub(super) fn arm(executor: WorldExecutor, faults: Faults, crash: CrashNext) -> 
                 None => return drop(faults.remove(HOLDS)),
             }
         }
-        let killed = executor.change_process(Process::Mcm, ProcessChange::Action(ProcessAction::Kill));
+        let killed = processes.change(Process::Mcm, ProcessChange::Action(ProcessAction::Kill));
         let killed = killed.await;
         for rule in [WAITS, HOLDS] {
             faults.remove(rule);
         }
         if killed.is_ok() {
             // A failure is reported by the owner of the stage, which starts the process later.
-            let _ = executor
-                .change_process(Process::Mcm, ProcessChange::Action(ProcessAction::Start))
+            let _ = processes
+                .change(Process::Mcm, ProcessChange::Action(ProcessAction::Start))
                 .await;
         }
     });

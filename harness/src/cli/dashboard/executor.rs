@@ -1,36 +1,15 @@
 //! Performs the steps of faults with the clients of the world.
 
-use std::time::Duration;
-
 use apiserver::faults::Faults;
 use dashboard::{Executor, PerformError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use scenario::step::{CloudRequest, Process, ProcessAction, Request};
+use scenario::step::{CloudRequest, Request};
 use scenario::{Step, Timeouts};
-use stage::StageError;
 use stage::cloud::{CloudClient, CloudError};
-use tokio::sync::{mpsc, oneshot};
 
 use super::crash;
-
-/// A step on a process, which only the owner of the stage can perform.
-#[derive(Debug)]
-pub(in crate::cli) struct ProcessRequest {
-    pub(in crate::cli) process: Process,
-    pub(in crate::cli) change: ProcessChange,
-    /// Receives the result.
-    pub(in crate::cli) done: oneshot::Sender<Result<(), StageError>>,
-}
-
-/// What happens to a process.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::cli) enum ProcessChange {
-    /// It ends or starts.
-    Action(ProcessAction),
-    /// It is paused for that long.
-    Pause(Duration),
-}
+use super::processes::{ProcessChange, Processes};
 
 /// The clients of the world.
 #[derive(Clone, Debug)]
@@ -41,7 +20,7 @@ pub(super) struct WorldExecutor {
     pub(super) timeouts: Timeouts,
     /// The fault rules of the API server; `None`: it is not one of drydock.
     pub(super) faults: Option<Faults>,
-    pub(super) processes: mpsc::Sender<ProcessRequest>,
+    pub(super) processes: Processes,
 }
 
 impl Executor for WorldExecutor {
@@ -75,18 +54,18 @@ impl WorldExecutor {
             }
             Request::Process(request) => {
                 let change = ProcessChange::Action(request.action);
-                self.change_process(request.name, change).await
+                self.processes.change(request.name, change).await
             }
             Request::CrashNext(next) => {
                 let faults = self
                     .faults
                     .clone()
                     .ok_or_else(|| unsupported(step, "its API server has no fault rules"))?;
-                crash::arm(self.clone(), faults, *next)
+                crash::arm(self.processes.clone(), faults, *next)
             }
             Request::Pause(pause) => {
                 let change = ProcessChange::Pause(pause.time.value(&self.timeouts));
-                self.change_process(pause.process, change).await
+                self.processes.change(pause.process, change).await
             }
             _ => Err(unsupported(step, "the dashboard has no such fault")),
         }
@@ -108,15 +87,6 @@ impl WorldExecutor {
             CloudRequest::SlowCreation(_) => return Err(unsupported(step, "the dashboard has no such fault")),
         };
         done.map_err(|error| PerformError::Refused(error.to_string()))
-    }
-
-    pub(super) async fn change_process(&self, process: Process, change: ProcessChange) -> Result<(), PerformError> {
-        let ended = || PerformError::Refused("the world ends".to_owned());
-        let (done, result) = oneshot::channel();
-        let request = ProcessRequest { process, change, done };
-        self.processes.send(request).await.map_err(|_| ended())?;
-        let result = result.await.map_err(|_| ended())?;
-        result.map_err(|error| PerformError::Refused(error.to_string()))
     }
 }
 

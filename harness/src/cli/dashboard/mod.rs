@@ -4,6 +4,7 @@ mod cloud;
 mod crash;
 mod executor;
 mod follow;
+mod processes;
 
 use std::sync::Arc;
 
@@ -20,8 +21,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::executor::WorldExecutor;
-pub(super) use self::executor::{ProcessChange, ProcessRequest};
 use self::follow::Watched;
+use self::processes::Processes;
+pub(super) use self::processes::{ProcessChange, ProcessRequest};
 use super::Stop;
 use super::output::say;
 
@@ -114,7 +116,7 @@ impl DashboardFlags {
             namespace: stage.namespace().to_owned(),
             timeouts: stage.timeouts().clone(),
             faults: api_faults,
-            processes: sender,
+            processes: Processes(sender),
         };
         let dashboard = Dashboard::bind(
             self.dashboard_port,

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ::record::{Recorder, RunRecord};
-use dashboard::{Arrival, Executor, PerformError, PlayedRun, RunHandle};
+use dashboard::{Arrival, BeginError, Executor, PerformError, PlayedRun, RunHandle};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
@@ -105,18 +105,20 @@ impl PlayedRun for Played {
         self.current().plan.clone()
     }
 
-    fn begin_again(&self, faults: Vec<TimedStep>, handle: RunHandle) -> Result<(), String> {
+    fn begin_again(&self, faults: Vec<TimedStep>, handle: RunHandle) -> Result<(), BeginError> {
         let mut current = self.current.lock();
         let mut job = current.job.clone();
         job.plan.disturbances = with_faults(&job.plan.disturbances, faults);
         // Whether a fault of a user hits something is not judged.
         job.plan.may_miss = true;
-        let invalid = |(field, problem): (String, String)| format!("{field}: {problem}");
-        job.plan.validate().map_err(invalid)?;
-        let plan = record::plan(&job).map_err(|error| error.to_string())?;
+        job.plan
+            .validate()
+            .map_err(|(field, problem)| BeginError::Plan { field, problem })?;
+        let plan = record::plan(&job).map_err(|error| BeginError::Yaml(error.to_string()))?;
         let next = Arc::new(OneRun::new(job, plan));
-        let ended = |_| "the world ends".to_owned();
-        self.next.send((Arc::clone(&next), handle)).map_err(ended)?;
+        self.next
+            .send((Arc::clone(&next), handle))
+            .map_err(|_| BeginError::Ended)?;
         *current = next;
         Ok(())
     }
