@@ -1,10 +1,46 @@
-//! Limits the number of events: of the least interesting ones the middle is dropped first.
+//! Limits the size of a record: of the least interesting events, of states and of changes of numbers the middle is dropped first.
 
 use crate::draft::{Draft, Interest};
-use crate::model::Dropped;
+use crate::model::{Dropped, RunRecord};
 
 /// The maximum number of events in a record.
 pub const MOST_POINTS: usize = 20_000;
+/// The maximum number of states in a record, of all actors.
+pub const MOST_SPANS: usize = 50_000;
+/// The maximum number of actors in a record: a machine has three, and its pods.
+pub const MOST_ACTORS: usize = 100_000;
+/// The maximum number of changes of one counter.
+pub const MOST_STEPS: usize = 50_000;
+
+/// Drops states, and changes of counters, until at most as many remain as a record can have.
+pub(crate) fn limit_states(record: &mut RunRecord) {
+    let spans = drop_middle(&mut record.spans, MOST_SPANS);
+    if spans > 0 {
+        add(&mut record.dropped, "states, from the middle of the run", spans);
+    }
+    let steps = record
+        .counters
+        .iter_mut()
+        .map(|counter| drop_middle(&mut counter.steps, MOST_STEPS));
+    let steps: u64 = steps.sum();
+    if steps > 0 {
+        add(
+            &mut record.dropped,
+            "changes of numbers, from the middle of the run",
+            steps,
+        );
+    }
+}
+
+/// Drops the middle of a list until at most `most` remain. Returns how many were dropped.
+fn drop_middle<T>(list: &mut Vec<T>, most: usize) -> u64 {
+    let excess = list.len().saturating_sub(most);
+    let first = most / 2;
+    if excess > 0 {
+        list.drain(first..first + excess);
+    }
+    excess as u64
+}
 
 /// Drops events until at most `most` remain, and adds their numbers to `dropped`.
 pub(crate) fn thin_out(points: &mut Vec<Draft>, most: usize, dropped: &mut Vec<Dropped>) {
@@ -39,5 +75,22 @@ pub(crate) fn add(dropped: &mut Vec<Dropped>, what: &str, count: u64) {
             what: what.to_owned(),
             count,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::short(&[1, 2, 3], &[1, 2, 3], 0)]
+    #[case::as_long_as_it_may_be(&[1, 2, 3, 4], &[1, 2, 3, 4], 0)]
+    #[case::too_long(&[1, 2, 3, 4, 5, 6], &[1, 2, 5, 6], 2)]
+    fn the_middle_of_a_long_list_is_dropped(#[case] list: &[u8], #[case] left: &[u8], #[case] dropped: u64) {
+        let mut list = list.to_vec();
+        assert_eq!(drop_middle(&mut list, 4), dropped);
+        assert_eq!(list, left);
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::limits::MOST_POINTS;
+use crate::limits::{MOST_ACTORS, MOST_POINTS, MOST_SPANS, MOST_STEPS};
 use crate::model::RunRecord;
 use crate::{FILE, VERSION};
 
@@ -42,11 +42,17 @@ pub enum ReadError {
         /// The cause.
         source: serde_json::Error,
     },
-    /// It has too many events.
-    #[error("points: it has {points} events; a record has at most {MOST_POINTS}")]
-    TooManyPoints {
+    /// A list is too long.
+    #[error("{field}: it has {count} {what}; a record has at most {most}")]
+    TooMany {
+        /// The field.
+        field: String,
+        /// What it lists.
+        what: &'static str,
         /// Their number.
-        points: usize,
+        count: usize,
+        /// The maximum.
+        most: usize,
     },
     /// The previous write of an object is no earlier event.
     #[error("{field}: event {number} is not an earlier one")]
@@ -78,13 +84,32 @@ struct Head {
 /// See [`ReadError`].
 pub fn read(text: &[u8]) -> Result<RunRecord, ReadError> {
     let record: RunRecord = checked(text, FILE)?;
-    if record.points.len() > MOST_POINTS {
-        return Err(ReadError::TooManyPoints {
-            points: record.points.len(),
-        });
-    }
+    check_lengths(&record)?;
     check_references(&record)?;
     Ok(record)
+}
+
+/// Checks the lengths of lists: a page of longer ones would not answer for a long time.
+fn check_lengths(record: &RunRecord) -> Result<(), ReadError> {
+    let check = |field: &str, what, count: usize, most| match count > most {
+        true => Err(ReadError::TooMany {
+            field: field.to_owned(),
+            what,
+            count,
+            most,
+        }),
+        false => Ok(()),
+    };
+    check("points", "events", record.points.len(), MOST_POINTS)?;
+    check("spans", "states", record.spans.len(), MOST_SPANS)?;
+    check("actors", "actors", record.actors.len(), MOST_ACTORS)?;
+    check("checks", "checks", record.checks.len(), MOST_POINTS)?;
+    check("counters", "counters", record.counters.len(), MOST_POINTS)?;
+    for (index, counter) in record.counters.iter().enumerate() {
+        let field = format!("counters[{index}].steps");
+        check(&field, "changes", counter.steps.len(), MOST_STEPS)?;
+    }
+    Ok(())
 }
 
 /// Parses a record of any kind, after its size and its version. `file`: the name of files with such records.

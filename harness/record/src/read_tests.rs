@@ -75,6 +75,18 @@ fn too_large_records_are_refused() {
     let mut text = record();
     text["points"] = (1..=MOST_POINTS as u32 + 1).map(point).collect();
     assert!(error(&text).contains("points: it has 20001 events"));
+    let mut text = record();
+    let span = json!({ "actor": "a", "from": 0, "label": "Running", "class": "phase" });
+    text["spans"] = vec![span; MOST_SPANS + 1].into();
+    assert_eq!(error(&text), "spans: it has 50001 states; a record has at most 50000");
+    let mut text = record();
+    let steps = vec![json!({ "at": 0, "value": 1 }); MOST_STEPS + 1];
+    text["counters"] = json!([{ "name": "machines", "chart": "machines", "steps": steps }]);
+    assert!(
+        error(&text).starts_with("counters[0].steps: it has 50001 changes"),
+        "{}",
+        error(&text)
+    );
 }
 
 #[test]

@@ -127,7 +127,7 @@ impl Recorder {
         };
         let actors = self.actors.list();
         let counters = counters::of(&actors, &spans, &points);
-        RunRecord {
+        let mut record = RunRecord {
             version: VERSION,
             meta,
             actors,
@@ -137,7 +137,9 @@ impl Recorder {
             checks,
             logs: self.logs,
             dropped: self.dropped,
-        }
+        };
+        limits::limit_states(&mut record);
+        record
     }
 }
 

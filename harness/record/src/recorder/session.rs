@@ -73,7 +73,7 @@ impl Recorder {
         checks.extend(self.checks.expectations.values().cloned());
         let actors = self.actors.clone().list();
         let counters = counters::of(&actors, &spans, &points);
-        RunRecord {
+        let mut record = RunRecord {
             version: VERSION,
             meta,
             actors,
@@ -83,6 +83,8 @@ impl Recorder {
             checks,
             logs: self.logs.clone(),
             dropped,
-        }
+        };
+        limits::limit_states(&mut record);
+        record
     }
 }
