@@ -37,7 +37,7 @@ async fn create_machine(up: &Up, name: &str) {
 }
 
 /// Chooses a fault and its target, injects it, and waits for the result with that title.
-fn inject(page: &Page, fault: &str, target: &str, title: &str) {
+pub fn inject(page: &Page, fault: &str, target: &str, title: &str) {
     page.eval(&format!(
         "(() => {{ const set = (id, value) => {{ const of = document.getElementById(id); of.value = value; \
          of.dispatchEvent(new Event('input')); of.dispatchEvent(new Event('change')); }}; \

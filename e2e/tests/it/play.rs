@@ -5,6 +5,7 @@ use std::path::Path;
 use rstest::rstest;
 use serde_json::Value;
 
+use crate::dashboard::inject;
 use crate::dashboard_client::DashboardClient;
 use crate::drydock::{drydock, drydock_program, holds_secret, printed, simulate};
 use crate::up::Up;
@@ -157,6 +158,31 @@ fn a_fault_of_the_page_is_part_of_the_run_and_of_its_plan() {
     std::fs::write(folder.path().join("session.yaml"), plan).unwrap();
     let (_, runs) = simulate(folder.path(), &["--plan", "session.yaml"]);
     assert_eq!(runs[0]["trace"], record["meta"]["trace"]);
+    playing.process.end();
+}
+
+#[test]
+fn the_page_of_a_played_run_shows_what_a_fault_leads_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let playing = Playing::start(folder.path(), &["node_deleted", "--buttons"]);
+    let Some(browser) = browser::shared() else { return };
+    let page = browser.page();
+    let (_, url) = playing.process.printed.split_once("Open ").unwrap();
+    page.open_url(url.lines().next().unwrap());
+    page.wait("document.getElementById('play-state').textContent === 'paused'");
+    let is_running = "drydock.world.tiles().some((tile) => tile.machine?.state === 'Running')";
+    while page.eval(is_running) != true {
+        playing.command(r#"{"action":"event"}"#);
+        playing.wait_for("paused");
+    }
+    inject(&page, "kubelet.stop", "*", "Kubelets Stop");
+    page.wait("document.getElementById('play-state').textContent === 'paused'");
+    page.wait("document.getElementById('list').textContent.includes('stop the kubelet of')");
+    page.wait("document.getElementById('active-faults').textContent.includes('Kubelets Stop')");
+    page.press("v");
+    page.wait("!['paused', 'goes on as fast as possible'].includes(document.getElementById('play-state').textContent)");
+    page.wait("document.getElementById('list').textContent.includes('Ended: the kubelet has stopped')");
+    assert_eq!(page.complaints(), Vec::<String>::new());
     playing.process.end();
 }
 
