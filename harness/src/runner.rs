@@ -43,17 +43,17 @@ pub struct FollowedRun {
 }
 
 /// Runs a job in virtual time, in this process, with a follower. `trace` returns the trace that the follower received;
-/// `is_wanted`, whether the follower did not end the run. `None`: it did, and there is no result.
+/// `is_current`, whether this is still the run that is followed. `None`: another run takes its place, and this one has no result.
 pub fn run_followed(
     job: &Job,
     engine: &ScenarioEngine,
     trace: impl FnOnce() -> Option<Trace>,
-    is_wanted: impl FnOnce() -> bool,
+    is_current: impl FnOnce() -> bool,
 ) -> Option<FollowedRun> {
     let wall = Clock::wall();
     let started = wall.now();
     let mut ran = sim::run(job, engine);
-    if !is_wanted() {
+    if !is_current() {
         return None;
     }
     if let Some(trace) = trace() {

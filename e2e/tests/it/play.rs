@@ -43,8 +43,21 @@ impl Playing {
 
     /// Waits for that state of the playback. Asks again and again: the time of a simulation is none of the wall clock.
     fn wait_for(&self, state: &str) {
-        while self.get("/api/state")["playback"]["state"] != state {
+        loop {
+            let playback = self.get("/api/state")["playback"].clone();
+            if playback["state"] == state {
+                return;
+            }
+            assert_ne!(playback["state"], "ended", "{playback}");
             std::thread::yield_now();
+        }
+    }
+
+    /// Goes on by single events until the topology is like that.
+    fn go_on_until(&self, is_reached: impl Fn(&[Value]) -> bool) {
+        while !is_reached(self.get("/api/state")["changes"]["changed"].as_array().unwrap()) {
+            self.command(r#"{"action":"event"}"#);
+            self.wait_for("paused");
         }
     }
 
@@ -162,6 +175,36 @@ fn a_fault_of_the_page_is_part_of_the_run_and_of_its_plan() {
 }
 
 #[test]
+fn a_fault_of_several_machines_begins_on_all_of_them_and_before_the_next_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let playing = Playing::start(folder.path(), &["rolling_restart", "--buttons"]);
+    playing.wait_for("paused");
+    playing.go_on_until(|entities| entities.iter().filter(|one| one["kind"] == "vm").count() >= 2);
+    // The world waits before a step of its scenario.
+    playing.command(r#"{"action":"step"}"#);
+    playing.wait_for("paused");
+    let before = playing.events();
+    let (_, preview) = playing
+        .page
+        .request("POST /api/preview", r#"{"fault":"kubelet.partition","targets":["*"]}"#);
+    let hits = serde_json::from_str::<Value>(&preview).unwrap()["hits"]
+        .as_array()
+        .unwrap()
+        .len();
+    assert!(hits >= 2, "{preview}");
+    playing.inject(r#"{"fault":"kubelet.partition","targets":["*"]}"#);
+    let events = playing.events();
+    let new = &events[before.len()..];
+    let partitions = new
+        .iter()
+        .filter(|event| event.contains("partition the kubelet of"))
+        .count();
+    assert_eq!(partitions, hits, "{new:#?}");
+    assert!(!new.iter().any(|event| event.starts_with("step ")), "{new:#?}");
+    playing.process.end();
+}
+
+#[test]
 fn the_page_of_a_played_run_shows_what_a_fault_leads_to() {
     let folder = tempfile::tempdir().unwrap();
     let playing = Playing::start(folder.path(), &["node_deleted", "--buttons"]);
@@ -170,11 +213,11 @@ fn the_page_of_a_played_run_shows_what_a_fault_leads_to() {
     let (_, url) = playing.process.printed.split_once("Open ").unwrap();
     page.open_url(url.lines().next().unwrap());
     page.wait("document.getElementById('play-state').textContent === 'paused'");
-    let is_running = "drydock.world.tiles().some((tile) => tile.machine?.state === 'Running')";
-    while page.eval(is_running) != true {
-        playing.command(r#"{"action":"event"}"#);
-        playing.wait_for("paused");
-    }
+    playing.go_on_until(|entities| {
+        let mut machines = entities.iter().filter(|one| one["kind"] == "machine");
+        machines.any(|machine| machine["state"] == "Running")
+    });
+    page.wait("drydock.world.tiles().some((tile) => tile.machine?.state === 'Running')");
     inject(&page, "kubelet.stop", "*", "Kubelets Stop");
     page.wait("document.getElementById('play-state').textContent === 'paused'");
     page.wait("document.getElementById('list').textContent.includes('stop the kubelet of')");

@@ -133,6 +133,28 @@ fn a_disturbance_without_a_hit_fails_the_run_unless_it_may_miss() {
 }
 
 #[rstest]
+#[case::a_crash("crash: {process: mcm, at: before, effect: 100000}", false)]
+#[case::a_crash_that_may_miss("crash: {process: mcm, at: before, effect: 100000, mayMiss: true}", true)]
+#[case::a_crash_of_what_does_nothing_more("crashNext: {process: remediation, at: before}", false)]
+#[case::a_rule_for_no_call(
+    "inject: {name: late, match: {call: listMachines, machine: m-1}, action: {code: Internal}}",
+    false
+)]
+#[case::a_rule_that_may_miss(
+    "inject: {name: late, match: {call: createMachine, machine: m-1, skip: 9}, action: {code: Internal}, mayMiss: true}",
+    true
+)]
+fn a_timed_step_without_a_hit_fails_the_run_unless_it_may_miss(#[case] step: &str, #[case] passes: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = format!("base: lifecycle\ndisturbances:\n- step: {{at: 10s, do: {{{step}}}}}\n");
+    std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
+    let output = drydock(folder.path(), &["run", "--plan", "plan.yaml"]);
+    let printed = printed(&output);
+    assert_eq!(output.status.success(), passes, "{printed}");
+    assert_eq!(printed.contains("the disturbance hit nothing"), !passes, "{printed}");
+}
+
+#[rstest]
 #[case::virtual_time("{virtualTime: 1m}", "1m00s of virtual time (limits.virtualTime)")]
 #[case::events("{events: 100}", "more than 100 events (limits.events)")]
 fn a_runaway_run_reports_the_exceeded_limit(#[case] limits: &str, #[case] expected: &str) {

@@ -46,6 +46,11 @@ impl ActiveFaults {
         self.0.remove(&number).map(|(_, plan)| plan)
     }
 
+    /// A fault, if it has not ended.
+    pub(crate) fn get(&self, number: u64) -> Option<(ActiveFault, Arc<FaultPlan>)> {
+        self.0.get(&number).cloned()
+    }
+
     /// All of them, in the order in which they began.
     pub(crate) fn all(&self) -> Vec<ActiveFault> {
         self.0.values().map(|(fault, _)| fault.clone()).collect()

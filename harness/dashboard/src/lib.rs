@@ -23,7 +23,7 @@ pub use self::executor::{Executor, PerformError};
 pub use self::feed::Changes;
 pub use self::guard::Token;
 pub use self::playback::{Arrival, RunEnd};
-pub use self::player::{BeginError, PlayedRun, Player, RunHandle};
+pub use self::player::{BeginError, Change, PlayedRun, Player, RunHandle};
 pub use self::session::PlanError;
 pub use self::settings::Settings;
 pub use self::world::{LiveWorld, Shared, Timeline};

@@ -23,6 +23,8 @@ pub struct Arrival {
     pub recorded: u64,
     /// Whether it is a step of the scenario.
     pub is_step: bool,
+    /// Whether timed steps of the plan are due before it.
+    pub is_after_due_steps: bool,
 }
 
 /// A place in the history of a run.
@@ -142,15 +144,35 @@ enum Mode {
     Beyond(u64),
     /// As fast as possible to the next step of the scenario.
     ToStep,
-    /// As fast as possible until the fault at this place is recorded, and then as before.
-    Again {
+    /// As fast as possible until the fault at this place has begun.
+    Replays {
         fault: Place,
-        paused: bool,
+        then: Then,
     },
     /// As fast as possible to the end.
     ToEnd,
     /// At the chosen speed.
     Runs,
+}
+
+/// What a run does after the fault with which it began again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Paused,
+    Runs,
+    ToStep,
+    ToEnd,
+}
+
+impl Then {
+    fn mode(self) -> Mode {
+        match self {
+            Self::Paused => Mode::Paused,
+            Self::Runs => Mode::Runs,
+            Self::ToStep => Mode::ToStep,
+            Self::ToEnd => Mode::ToEnd,
+        }
+    }
 }
 
 /// How a run ended.
@@ -219,12 +241,17 @@ impl Playback {
         self.run
     }
 
+    /// The virtual time at which the scenario started.
+    pub(crate) fn started(&self) -> Timestamp {
+        self.started
+    }
+
     /// The place of a fault that a user injects now: after everything that has happened.
     pub(crate) fn place_of_fault(&self, now: Timestamp) -> Result<Place, CommandError> {
         if self.end.is_some() {
             return Err(CommandError::Ended);
         }
-        if let Mode::Again { fault, .. } = self.mode {
+        if let Mode::Replays { fault, .. } = self.mode {
             return Ok(fault);
         }
         if !self.has_begun {
@@ -239,13 +266,14 @@ impl Playback {
 
     /// Another run takes the place of this one: it goes on as fast as possible to a fault at that place, and then as this one.
     /// Returns the virtual time of the fault.
-    pub(crate) fn begin_again(&mut self, fault: Place) -> Timestamp {
+    pub(crate) fn replay_to(&mut self, fault: Place) -> Timestamp {
         let at = SignedDuration::try_from(fault.at).unwrap_or(SignedDuration::MAX);
-        let paused = match self.mode {
-            Mode::Again { paused, .. } => paused,
-            mode => mode != Mode::Runs,
+        let then = match self.mode {
+            Mode::Replays { then, .. } => then,
+            Mode::Runs => Then::Runs,
+            _ => Then::Paused,
         };
-        self.mode = Mode::Again { fault, paused };
+        self.mode = Mode::Replays { fault, then };
         self.run += 1;
         self.recorded = 0;
         self.waiting = None;
@@ -278,16 +306,15 @@ impl Playback {
         self.mode = match self.mode {
             Mode::Beyond(count) if arrival.recorded > count => Mode::Paused,
             Mode::ToStep if arrival.is_step && self.waiting != Some(arrival) => Mode::Paused,
-            Mode::Again { fault, paused } if arrival.recorded > fault.recorded => match paused {
-                true => Mode::Paused,
-                false => Mode::Runs,
-            },
+            Mode::Replays { fault, then } if arrival.recorded > fault.recorded && !arrival.is_after_due_steps => {
+                then.mode()
+            }
             mode => mode,
         };
         let gate = match (self.mode, self.speed) {
             (Mode::Paused, _) => Gate::Closed,
             (Mode::Runs, Speed::Times(times)) => self.remaining(now, arrival.at, times),
-            (Mode::Runs, Speed::Max) | (Mode::Beyond(_) | Mode::ToStep | Mode::Again { .. } | Mode::ToEnd, _) => {
+            (Mode::Runs, Speed::Max) | (Mode::Beyond(_) | Mode::ToStep | Mode::Replays { .. } | Mode::ToEnd, _) => {
                 Gate::Open
             }
         };
@@ -318,6 +345,18 @@ impl Playback {
         }
         // What passed so far passed at the old speed.
         self.anchor = (now, self.virtual_now(now));
+        if let Mode::Replays { then, .. } = &mut self.mode {
+            // The history is repeated first. The event after which it goes on is the fault.
+            match command {
+                Command::Pause | Command::Event => *then = Then::Paused,
+                Command::Resume => *then = Then::Runs,
+                Command::Step => *then = Then::ToStep,
+                Command::End => *then = Then::ToEnd,
+                Command::Speed(speed) => self.speed = speed,
+            }
+            self.revision += 1;
+            return Ok(());
+        }
         match command {
             Command::Pause => self.mode = Mode::Paused,
             Command::Resume => self.mode = Mode::Runs,
@@ -349,7 +388,7 @@ impl Playback {
             (Some(_), _) => "ended",
             (None, Mode::Paused) => "paused",
             (None, Mode::Runs) => "runs",
-            (None, Mode::Beyond(_) | Mode::ToStep | Mode::Again { .. } | Mode::ToEnd) => "seeks",
+            (None, Mode::Beyond(_) | Mode::ToStep | Mode::Replays { .. } | Mode::ToEnd) => "seeks",
         };
         Status {
             revision: self.revision,

@@ -12,6 +12,7 @@ fn event(seconds: i64, recorded: u64) -> Arrival {
         at: at(seconds),
         recorded,
         is_step: false,
+        is_after_due_steps: false,
     }
 }
 
@@ -140,7 +141,7 @@ fn begun_again(command: Command) -> Playback {
         recorded: 9,
     };
     assert_eq!(place, expected);
-    assert_eq!(playback.begin_again(place), at(60));
+    assert_eq!(playback.replay_to(place), at(60));
     // A second fault before the new run is there has the same place.
     assert_eq!(playback.place_of_fault(at(0)), Ok(expected));
     playback
@@ -158,6 +159,36 @@ fn a_fault_begins_another_run_which_goes_on_from_the_fault_as_before(#[case] bef
     assert_eq!(playback.arrive(at(1), event(60, 9)), Gate::Open);
     assert_ne!(playback.arrive(at(1), event(3600, 10)), Gate::Open);
     assert_eq!(state(&playback, 1), (after, 60));
+}
+
+#[rstest]
+#[case(Command::Pause, "paused")]
+#[case(Command::Event, "paused")]
+#[case(Command::Resume, "runs")]
+#[case(Command::Step, "seeks")]
+#[case(Command::End, "seeks")]
+fn a_command_during_the_repetition_is_for_the_time_after_it(#[case] command: Command, #[case] after: &str) {
+    let mut playback = begun_again(Command::Pause);
+    playback.begin(at(1), at(0));
+    playback.command(at(1), command).unwrap();
+    assert_eq!(playback.arrive(at(1), step(0, 3)), Gate::Open);
+    assert_eq!(state(&playback, 1).0, "seeks");
+    playback.arrive(at(1), event(60, 10));
+    assert_eq!(state(&playback, 1).0, after);
+}
+
+#[test]
+fn a_fault_of_several_steps_has_begun_after_the_last_one() {
+    let mut playback = begun_again(Command::Pause);
+    playback.begin(at(1), at(0));
+    for recorded in 9..12 {
+        let due = Arrival {
+            is_after_due_steps: true,
+            ..event(60, recorded)
+        };
+        assert_eq!(playback.arrive(at(1), due), Gate::Open);
+    }
+    assert_eq!(playback.arrive(at(1), event(60, 12)), Gate::Closed);
 }
 
 #[test]

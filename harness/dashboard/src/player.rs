@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clock::Clock;
 use jiff::Timestamp;
@@ -22,15 +23,23 @@ pub trait PlayedRun: Send + Sync + 'static {
     /// The plan of the run as YAML, without the data of Secrets.
     fn plan(&self) -> String;
 
-    /// Begins a run with these faults in addition, which takes the place of the current one. It has the same history up to the
-    /// first of them. The run calls the methods of `handle`, but not before this method has returned.
+    /// Begins a run with a changed plan, which takes the place of the current one. It has the same history up to the change. The run calls the methods of `handle`, but not before this method has returned.
     ///
     /// # Errors
     /// See [`BeginError`]. Then nothing changes.
-    fn begin_again(&self, faults: Vec<TimedStep>, handle: RunHandle) -> Result<(), BeginError>;
+    fn begin_again(&self, change: Change, handle: RunHandle) -> Result<(), BeginError>;
 }
 
-/// Why a run with more faults cannot begin.
+/// A change of the faults in a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    /// The steps that are added.
+    pub add: Vec<TimedStep>,
+    /// The steps that are removed: the end of a fault that ends earlier.
+    pub remove: Vec<TimedStep>,
+}
+
+/// Why a run with other faults cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BeginError {
     /// The plan with these faults is invalid.
@@ -139,7 +148,7 @@ impl RunHandle {
         }
     }
 
-    /// The run has ended at that virtual time. Returns whether no other run takes its place.
+    /// The run has ended at that virtual time. Returns whether it is the current one.
     pub fn finish(&self, at: Timestamp, end: RunEnd) -> bool {
         let mut playback = self.player.playback.0.lock();
         if playback.run() != self.run {
@@ -150,7 +159,7 @@ impl RunHandle {
         true
     }
 
-    /// Whether no other run takes its place.
+    /// Whether it is the current run.
     pub fn is_current(&self) -> bool {
         self.player.playback.0.lock().run() == self.run
     }
@@ -196,22 +205,39 @@ impl Player {
         self.playback.0.lock().place_of_fault(self.clock.now())
     }
 
-    /// Injects the steps that begin a fault, or else those that end it, at the current virtual time, which is returned.
-    pub(crate) fn inject(&self, fault: &FaultPlan, begins: bool) -> Result<Timestamp, InjectError> {
+    /// Begins a fault at the current place, which is returned with its virtual time.
+    pub(crate) fn inject(&self, fault: &FaultPlan) -> Result<(Place, Timestamp), InjectError> {
+        self.change(|place, _| Change {
+            add: fault.timed(place.at, place.recorded),
+            remove: Vec::new(),
+        })
+    }
+
+    /// Ends a fault at the current place. `until` is the virtual time at which it ends otherwise, if it does.
+    pub(crate) fn end(&self, fault: &FaultPlan, until: Option<Timestamp>) -> Result<(), InjectError> {
+        let changed = self.change(|place, started| {
+            let planned = until.and_then(|until| Duration::try_from(until.duration_since(started)).ok());
+            Change {
+                add: fault.timed_end(place.at, Some(place.recorded)),
+                remove: planned.map(|at| fault.timed_end(at, None)).unwrap_or_default(),
+            }
+        });
+        changed.map(drop)
+    }
+
+    /// Begins the run again with a change of its plan at the current place. The change depends on the start of the scenario.
+    fn change(&self, change: impl FnOnce(Place, Timestamp) -> Change) -> Result<(Place, Timestamp), InjectError> {
         let (playback, changed) = &*self.playback;
         let at = {
             let mut playback = playback.lock();
             let place = playback.place_of_fault(self.clock.now())?;
-            let steps = match begins {
-                true => fault.timed(place.at, place.recorded),
-                false => fault.timed_end(place.at, Some(place.recorded)),
-            };
+            let change = change(place, playback.started());
             let handle = RunHandle {
                 player: self.clone(),
                 run: playback.run() + 1,
             };
-            self.run.begin_again(steps, handle)?;
-            playback.begin_again(place)
+            self.run.begin_again(change, handle)?;
+            (place, playback.replay_to(place))
         };
         changed.notify_all();
         self.world.lock().touch();

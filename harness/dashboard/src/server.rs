@@ -445,10 +445,10 @@ impl Server {
 
     /// Injects a fault into a simulated world: another run with the same history takes the place of the current one.
     fn inject_in_run(&self, player: &Player, number: u64, plan: &Arc<FaultPlan>) -> Answer {
-        match player.inject(plan, true) {
-            Ok(at) => {
+        match player.inject(plan) {
+            Ok((place, at)) => {
                 self.world.lock().begun(number, at, plan);
-                json_answer(&plan.preview())
+                json_answer(&plan.preview_at(place.at, place.recorded))
             }
             Err(error) => failure(StatusCode::CONFLICT, &error.to_string()),
         }
@@ -473,20 +473,26 @@ impl Server {
             Ok(request) => request,
             Err(answer) => return answer,
         };
-        let ending = self.world.lock().end(request.number);
-        let Some(plan) = ending else {
+        let missing = || {
             let reason = format!(
                 "number: no fault {} is active; it may have ended by itself",
                 request.number
             );
-            return failure(StatusCode::NOT_FOUND, &reason);
+            failure(StatusCode::NOT_FOUND, &reason)
         };
         if let Some(player) = &self.player {
-            return match player.inject(&plan, false) {
-                Ok(_) => json_answer(&json!({})),
+            let active = self.world.lock().active_fault(request.number);
+            let Some((fault, plan)) = active else { return missing() };
+            return match player.end(&plan, fault.until) {
+                Ok(()) => {
+                    self.world.lock().end(request.number);
+                    json_answer(&json!({}))
+                }
                 Err(error) => failure(StatusCode::CONFLICT, &error.to_string()),
             };
         }
+        let ending = self.world.lock().end(request.number);
+        let Some(plan) = ending else { return missing() };
         // As a begin, an end is completed although the page may close.
         let performing = tokio::spawn(async move { self.perform(&plan.end).await });
         match performing.await.as_deref() {

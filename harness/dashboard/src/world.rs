@@ -338,6 +338,11 @@ impl LiveWorld {
         plan
     }
 
+    /// A fault that has begun and not ended, by its number.
+    pub fn active_fault(&self, number: u64) -> Option<(ActiveFault, Arc<FaultPlan>)> {
+        self.active.get(number)
+    }
+
     /// The faults that have begun and not ended. `now` is the time of a simulated world, in which faults end by themselves.
     pub fn active_faults(&self, now: Option<Timestamp>) -> Vec<ActiveFault> {
         let mut faults = self.active.all();

@@ -154,9 +154,13 @@ pub fn setting<'a>(check: &'a Value, flat: &str, nested: &str) -> Option<&'a Val
 /// How many Machines of the deployment are replaced at the same time because a health check requests it: the number in its
 /// spec or annotation, rounded up; one without it.
 pub fn max_in_flight(world: &WorldState, deployment: &str) -> usize {
-    let Some(object) = world.object("MachineDeployment", deployment) else {
-        return 1;
-    };
+    world
+        .object("MachineDeployment", deployment)
+        .map_or(1, max_in_flight_of)
+}
+
+/// The same for a version of the deployment.
+pub fn max_in_flight_of(object: &Value) -> usize {
     let replicas = object["spec"]["replicas"].as_i64().unwrap_or_default();
     let annotated = || {
         let text = annotation(object, keys::REMEDIATION_MAX_IN_FLIGHT_ANNOTATION)?;

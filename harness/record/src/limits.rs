@@ -1,5 +1,7 @@
 //! Limits the size of a record: of the least interesting events, of states and of changes of numbers the middle is dropped first.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::draft::{Draft, Interest};
 use crate::model::{Dropped, RunRecord};
 
@@ -7,16 +9,22 @@ use crate::model::{Dropped, RunRecord};
 pub const MOST_POINTS: usize = 20_000;
 /// The maximum number of states in a record, of all actors.
 pub const MOST_SPANS: usize = 50_000;
-/// The maximum number of actors in a record: a machine has three, and its pods.
-pub const MOST_ACTORS: usize = 100_000;
+/// The maximum number of actors in a record. Those with events or states, and their parents, are fewer.
+pub const MOST_ACTORS: usize = 200_000;
 /// The maximum number of changes of one counter.
 pub const MOST_STEPS: usize = 50_000;
 
-/// Drops states, and changes of counters, until at most as many remain as a record can have.
+/// Drops states, changes of counters and actors without either, until at most as many remain as a record can have.
 pub(crate) fn limit_states(record: &mut RunRecord) {
     let spans = drop_middle(&mut record.spans, MOST_SPANS);
     if spans > 0 {
         add(&mut record.dropped, "states, from the middle of the run", spans);
+    }
+    if record.actors.len() > MOST_ACTORS {
+        let before = record.actors.len();
+        drop_unused_actors(record);
+        let unused = before.saturating_sub(record.actors.len());
+        add(&mut record.dropped, "actors without events and states", unused as u64);
     }
     let steps = record
         .counters
@@ -30,6 +38,27 @@ pub(crate) fn limit_states(record: &mut RunRecord) {
             steps,
         );
     }
+}
+
+/// Drops the actors that no event, no state and no other actor names.
+fn drop_unused_actors(record: &mut RunRecord) {
+    let named = record.points.iter().map(|point| &point.actor);
+    let mut used: BTreeSet<String> = named
+        .chain(record.spans.iter().map(|span| &span.actor))
+        .cloned()
+        .collect();
+    let named_by: BTreeMap<&String, [Option<&String>; 2]> = record
+        .actors
+        .iter()
+        .map(|actor| (&actor.id, [actor.parent.as_ref(), actor.zone.as_ref()]))
+        .collect();
+    let mut next: Vec<String> = used.iter().cloned().collect();
+    while let Some(id) = next.pop() {
+        let names = named_by.get(&id).copied().unwrap_or_default().into_iter().flatten();
+        let new: Vec<String> = names.filter(|name| used.insert((*name).clone())).cloned().collect();
+        next.extend(new);
+    }
+    record.actors.retain(|actor| used.contains(&actor.id));
 }
 
 /// Drops the middle of a list until at most `most` remain. Returns how many were dropped.

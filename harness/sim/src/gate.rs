@@ -186,12 +186,17 @@ impl Gate {
         self.count().disturbances.arm(point.effect).crash = Some(point.side);
     }
 
-    /// Crashes the process of the group that performs the next effect. Returns the number of that effect.
-    pub fn crash_at_next(&self, side: Side) -> u64 {
+    /// Crashes the process of the group that performs the next effect. Returns the number of that effect; `None`: a crash is armed
+    /// at it already.
+    pub fn crash_at_next(&self, side: Side) -> Option<u64> {
         let mut count = self.count();
         let effect = count.passed + 1;
-        count.disturbances.arm(effect).crash = Some(side);
-        effect
+        let armed = count.disturbances.arm(effect);
+        if armed.crash.is_some() {
+            return None;
+        }
+        armed.crash = Some(side);
+        Some(effect)
     }
 
     /// Pauses the process of the group that performs this effect for `time` before the effect, as SIGSTOP and SIGCONT

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use judge::{Failure, Miss};
-use scenario::step::{Inject, SlowCreation};
+use scenario::step::{Crash, Inject, SlowCreation};
 use scenario::{Scenario, Step};
 use stage::Stage;
 
@@ -42,6 +42,11 @@ impl<S: Stage> Engine<'_, S> {
                 self.miss(index + 1, reason);
             }
         }
+        let performed = std::mem::take(&mut self.timed.performed);
+        let has_hit = |(_, (step, crashes)): &(usize, (Step, Vec<Crash>))| {
+            self.missed_fault(step).is_none() && crashes.iter().all(|crash| self.stage.has_crash_hit(crash))
+        };
+        self.timed.performed = performed.into_iter().filter(has_hit).collect();
         for (step, crash) in std::mem::take(&mut self.crashes) {
             if !crash.may_miss && !self.stage.has_crash_hit(&crash) {
                 self.miss(step, format!("{} had no effect after the step", crash.process));

@@ -168,7 +168,7 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario, engine: &Scenario
         end,
         failure,
         misses: engine.misses,
-        performed: engine.timed.performed,
+        performed: engine.timed.performed.into_keys().collect(),
         lasted: evaluate::between(started, ended),
     }
 }
@@ -238,6 +238,8 @@ impl<S: Stage> Engine<'_, S> {
             self.step = index + 1;
             self.stage.ahead(&scenario.steps[index..]);
             self.record_checks();
+            // Before the step, at which a follower may wait, and after that.
+            self.perform_timed_steps().await?;
             self.arrive(true)?;
             self.perform_timed_steps().await?;
             self.record_step(step);
@@ -269,6 +271,7 @@ impl<S: Stage> Engine<'_, S> {
             at: self.clock.now(),
             recorded: self.recording.count(),
             is_step,
+            is_after_due_steps: self.timed.is_due(self.clock.now(), self.recording.count()),
         };
         let flow = self.follower.as_ref().map(|follower| follower.wait(arrival()));
         match flow {

@@ -1,11 +1,11 @@
 //! Performs the timed steps of a plan, whatever the scenario does at their times.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 use judge::Failure;
 use scenario::plan::Disturbance;
-use scenario::step::Request;
+use scenario::step::{Crash, Request};
 use scenario::{Step, Timeouts};
 use stage::Stage;
 
@@ -19,8 +19,8 @@ const MOMENT: SignedDuration = SignedDuration::from_micros(1);
 #[derive(Debug, Default)]
 pub(super) struct TimedSteps {
     due: VecDeque<Due>,
-    /// Those that were performed, by their index among the disturbances of the plan.
-    pub(super) performed: BTreeSet<usize>,
+    /// Those that were performed, by their index among the disturbances of the plan, with the crashes that they armed.
+    pub(super) performed: BTreeMap<usize, (Step, Vec<Crash>)>,
 }
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl TimedSteps {
         due.sort_by_key(|due| (due.at, due.after_events));
         Self {
             due: due.into(),
-            performed: BTreeSet::new(),
+            performed: BTreeMap::new(),
         }
     }
 
@@ -63,26 +63,44 @@ impl TimedSteps {
         }
     }
 
-    /// Takes the next one if its time has come; `recorded` is the number of recorded events.
-    fn take(&mut self, now: Timestamp, recorded: u64) -> Option<Due> {
+    /// Whether the time of the next one has come; `recorded` is the number of recorded events.
+    pub(super) fn is_due(&self, now: Timestamp, recorded: u64) -> bool {
         let is_due = |due: &Due| now > due.at || now == due.at && recorded >= due.after_events;
-        self.due.pop_front_if(|due| is_due(due))
+        self.due.front().is_some_and(is_due)
+    }
+
+    /// Takes the next one if its time has come.
+    fn take(&mut self, now: Timestamp, recorded: u64) -> Option<Due> {
+        if self.is_due(now, recorded) {
+            self.due.pop_front()
+        } else {
+            None
+        }
     }
 }
 
 impl<S: Stage> Engine<'_, S> {
     /// Performs the timed steps whose time has come.
     pub(super) async fn perform_timed_steps(&mut self) -> Result<(), Failure> {
-        while let Some(Due { disturbance, step, .. }) = self.timed.take(self.clock.now(), self.recording.count()) {
+        while self.timed.is_due(self.clock.now(), self.recording.count()) {
             self.arrive(false)?;
+            let next = self.timed.take(self.clock.now(), self.recording.count());
+            let Some(Due { disturbance, step, .. }) = next else {
+                break;
+            };
             let now = self.clock.now();
             let until = match step.request() {
                 Request::Pause(pause) => Some(self.later(pause.time.value(self.stage.timeouts()))),
                 _ => None,
             };
             self.recording.add(|recorder| recorder.timed_step(now, &step, until));
+            let armed = self.crashes.len();
             match Box::pin(self.user_action(&step)).await {
-                Ok(()) => drop(self.timed.performed.insert(disturbance)),
+                Ok(()) => {
+                    let crashes = self.crashes.split_off(armed).into_iter();
+                    let crashes = crashes.map(|(_, crash)| crash).collect();
+                    self.timed.performed.insert(disturbance, (step, crashes));
+                }
                 Err(StepError::Refused(error)) => self.note(&format!("{}: no effect: {error}", step.description())),
                 Err(StepError::Ended(failure)) => return Err(failure),
             }

@@ -47,7 +47,7 @@ impl ControllerProcesses {
     /// Arms a crash at the next effect.
     pub(super) fn crash_next(&self, crash: &CrashNext) -> Result<Crash, StageError> {
         match (self, crash.process) {
-            (Self::Gated(gated), Process::Mcm) => Ok(crash_at_next(&gated.mcm.group, crash)),
+            (Self::Gated(gated), Process::Mcm) => crash_at_next(&gated.mcm.group, crash),
             (_, process) => Err(StageError::NotCounted(process)),
         }
     }

@@ -157,6 +157,9 @@ pub enum StageError {
         /// The effect.
         effect: u64,
     },
+    /// A step requests a crash at the next effect, at which one is armed.
+    #[error("a crash of {0} at its next effect is already armed")]
+    CrashArmed(Process),
     /// A step requests a pause, but the requests of the process pass no gate.
     #[error("{0} cannot be paused in this run")]
     NoPause(Process),

@@ -128,13 +128,14 @@ pub(super) fn crash_at(gate: &Gate, crash: &Crash) -> Result<(), StageError> {
 }
 
 /// Arms a crash at the next effect.
-pub(super) fn crash_at_next(gate: &Gate, crash: &CrashNext) -> Crash {
-    Crash {
+pub(super) fn crash_at_next(gate: &Gate, crash: &CrashNext) -> Result<Crash, StageError> {
+    let effect = gate.crash_at_next(effects::side_of(crash.at));
+    Ok(Crash {
         process: crash.process,
         at: crash.at,
-        effect: gate.crash_at_next(effects::side_of(crash.at)),
+        effect: effect.ok_or(StageError::CrashArmed(crash.process))?,
         may_miss: crash.may_miss,
-    }
+    })
 }
 
 /// Whether an armed crash has happened.

@@ -163,7 +163,7 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
             plans.push((Subject::Set(Arc::clone(set)), plan));
         }
     }
-    let mut held: Vec<&Arc<MachineDeployment>> = Vec::new();
+    let mut still_labelled: Vec<&Arc<MachineDeployment>> = Vec::new();
     for deployment in &view.deployments {
         if defect!(DeploymentFreezeNotCompared) {
             break;
@@ -177,7 +177,7 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
         let stays = |set: &MachineSet| set.metadata.deletion_timestamp.is_none() && is_controlled(set);
         let still_frozen = |set: &Arc<MachineSet>| stays(set) && is_frozen(&set.metadata, has_condition(set));
         if labelled && !wanted {
-            held.push(deployment);
+            still_labelled.push(deployment);
         }
         if requested && view.sets.iter().any(still_frozen) {
             if labelled && !wanted {
@@ -200,7 +200,9 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
         }
     }
     thawing.retain(|(subject, _)| match subject {
-        Subject::Set(set) => !held.iter().any(|one| is_controlled_by(&set.metadata, &one.metadata)),
+        Subject::Set(set) => !still_labelled
+            .iter()
+            .any(|one| is_controlled_by(&set.metadata, &one.metadata)),
         Subject::Deployment(_) => true,
     });
     decisions.extend(thawing);

@@ -231,13 +231,13 @@ fn processes() -> Vec<Fault> {
         fault(
             "process.crashBefore",
             GROUP,
-            "Kill mcm before its next write",
+            "Kill mcm before its next write of a machine, node or pod",
             FaultKind::Crash("mcm", "before"),
         ),
         fault(
             "process.crashAfter",
             GROUP,
-            "Kill mcm after its next write",
+            "Kill mcm after its next write of a machine, node or pod",
             FaultKind::Crash("mcm", "after"),
         ),
         fault("process.pause", GROUP, "Pause mcm", FaultKind::Pause("mcm")),

@@ -182,7 +182,7 @@ impl FaultPlan {
             hits: self.hits.clone(),
             of: self.of,
             commands: self.commands.clone(),
-            plan: few(lines),
+            plan: truncated(lines),
         }
     }
 }
@@ -211,14 +211,14 @@ impl FaultPlan {
         });
         Preview {
             commands: Vec::new(),
-            plan: few(lines.collect()),
+            plan: truncated(lines.collect()),
             ..self.preview()
         }
     }
 }
 
 /// The first lines, and the number of the others.
-fn few(mut lines: Vec<String>) -> String {
+fn truncated(mut lines: Vec<String>) -> String {
     if let Some(more) = lines.len().checked_sub(MOST_COMMANDS).filter(|more| *more > 0) {
         lines.truncate(MOST_COMMANDS);
         lines.push(format!("# and {more} more"));

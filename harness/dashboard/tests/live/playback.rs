@@ -6,14 +6,13 @@ use std::time::Duration;
 use browser::Page;
 use clock::Clock;
 use dashboard::server::Dashboard;
-use dashboard::{Arrival, BeginError, LiveWorld, PlayedRun, Player, RunEnd, RunHandle, Settings, Shared};
+use dashboard::{Arrival, BeginError, Change, LiveWorld, PlayedRun, Player, RunEnd, RunHandle, Settings, Shared};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use record::{Place, Program, Recorder, RunRecord, Session};
 use rstest::rstest;
 use scenario::StageKind;
 use scenario::observation::Observation;
-use scenario::plan::TimedStep;
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -67,7 +66,7 @@ impl PlayedRun for Machines {
         "seed: 1\n".to_owned()
     }
 
-    fn begin_again(&self, _: Vec<TimedStep>, _: RunHandle) -> Result<(), BeginError> {
+    fn begin_again(&self, _: Change, _: RunHandle) -> Result<(), BeginError> {
         Err(BeginError::Ended)
     }
 }
@@ -77,8 +76,13 @@ fn run(player: &RunHandle, machines: &Machines) {
     let mut at = start();
     for number in 0..EVENTS {
         let recorded = machines.0.lock().0.recorded();
-        let is_step = number % 4 == 0;
-        if player.wait(Arrival { at, recorded, is_step }).is_break() {
+        let arrival = Arrival {
+            at,
+            recorded,
+            is_step: number % 4 == 0,
+            is_after_due_steps: false,
+        };
+        if player.wait(arrival).is_break() {
             return;
         }
         let name = format!("m-{number}");

@@ -83,4 +83,10 @@ impl<'a> CheckContext<'a> {
     pub fn at(&self) -> Timestamp {
         self.observation.at
     }
+
+    /// Whether the controller may not have observed what a user changed at that time.
+    pub fn may_be_unseen(&self, changed: Timestamp) -> bool {
+        let due = self.rules.due(changed, self.rules.pass());
+        due.is_none_or(|due| self.at() < due)
+    }
 }

@@ -174,7 +174,7 @@ pub static ALL: [Invariant; 25] = [
         name: "I12",
         statement: "at most one Machine of a deployment is being replaced because of the health timeout",
         coverage: Coverage::Full,
-        check: || Box::new(one_replacement::OneReplacementAtATime),
+        check: || Box::new(one_replacement::OneReplacementAtATime::default()),
     },
     Invariant {
         name: "I13",

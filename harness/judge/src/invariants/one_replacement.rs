@@ -5,25 +5,56 @@
 //!
 //! Siblings have the same label `name`, whether or not a MachineDeployment of that name exists.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
 use super::check_context::CheckContext;
 use crate::object::{after, label, name, phase, time};
-use crate::remediation::{is_remediation_requested, max_in_flight};
+use crate::remediation::{is_remediation_requested, max_in_flight, max_in_flight_of};
 use crate::world::machines_of;
 
 /// Timestamps in objects have whole seconds.
 const ONE_SECOND: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
-pub(super) struct OneReplacementAtATime;
+#[derive(Debug, Default)]
+pub(super) struct OneReplacementAtATime {
+    /// By deployment: former numbers of simultaneous replacements, and when a user changed them.
+    former: BTreeMap<String, Vec<(Timestamp, usize)>>,
+}
+
+impl OneReplacementAtATime {
+    fn follow_deployment(&mut self, context: &CheckContext) {
+        let deployment = context.applied("MachineDeployment");
+        let Some((deployment, before)) = deployment.zip(context.before) else {
+            return;
+        };
+        let former = max_in_flight_of(before);
+        if former != max_in_flight_of(deployment) {
+            let changes = self.former.entry(name(deployment).to_owned()).or_default();
+            changes.push((context.at(), former));
+        }
+    }
+
+    /// The largest number that the controller may know.
+    fn max_in_flight(&self, context: &CheckContext, deployment: &str) -> usize {
+        let former = self.former.get(deployment).into_iter().flatten();
+        former
+            .filter(|(changed, _)| context.may_be_unseen(*changed))
+            .map(|(_, limit)| *limit)
+            .chain([max_in_flight(context.world, deployment)])
+            .max()
+            .unwrap_or(1)
+    }
+}
 
 impl Check for OneReplacementAtATime {
     fn observe(&mut self, context: &CheckContext) -> Option<String> {
+        self.follow_deployment(context);
         let machine = context
             .applied("Machine")
             .filter(|machine| phase(machine) == "Failed")?;
@@ -40,7 +71,7 @@ impl Check for OneReplacementAtATime {
             .collect();
         let requested = context.before.is_some_and(is_remediation_requested) || is_remediation_requested(machine);
         let limit = if requested {
-            max_in_flight(context.world, deployment)
+            self.max_in_flight(context, deployment)
         } else {
             1
         };

@@ -126,7 +126,7 @@ impl RemediationBudget {
     /// The versions of the check that the controller may know, the current one last; `None`: it may not know it at all.
     fn known_versions(&self, check: &Value, context: &CheckContext) -> Vec<Option<Value>> {
         let former = self.former.get(uid(check)).into_iter().flatten();
-        let unseen = former.filter(|(changed, _)| may_be_unseen(*changed, context));
+        let unseen = former.filter(|(changed, _)| context.may_be_unseen(*changed));
         unseen
             .map(|(_, version)| version.clone())
             .chain([Some(check.clone())])
@@ -136,7 +136,7 @@ impl RemediationBudget {
     fn forbidden(&self, context: &CheckContext, machine: &Value) -> Option<String> {
         let is_known = |what: fn(&Value) -> bool| {
             let since = self.barred.get(uid(machine)).copied();
-            let seen = since.is_some_and(|since| !may_be_unseen(since, context));
+            let seen = since.is_some_and(|since| !context.may_be_unseen(since));
             what(machine) && context.before.map_or(seen, what)
         };
         if is_known(is_deleting) {
@@ -222,12 +222,6 @@ fn range_of(check: &Value) -> Option<(i64, i64)> {
     let range = setting(check, "unhealthyRange", "/remediation/triggerIf/unhealthyInRange")?.as_str()?;
     let (lowest, highest) = range.trim_matches(['[', ']']).split_once('-')?;
     Some((lowest.parse().ok()?, highest.parse().ok()?))
-}
-
-/// Whether the controller may not have observed a change at that time.
-fn may_be_unseen(changed: Timestamp, context: &CheckContext) -> bool {
-    let due = context.rules.due(changed, context.rules.pass());
-    due.is_none_or(|due| context.at() < due)
 }
 
 fn cooldown(check: &Value) -> Duration {

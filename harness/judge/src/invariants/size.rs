@@ -9,7 +9,8 @@
 //!
 //! (c) When a controller removes a Running Machine, at least replicas - maxUnavailable Machines are available, minus
 //! those lost to faults. For one pass after a change of that number the smaller one counts, because an earlier decision
-//! may still be executed.
+//! may still be executed. A Machine of the same set that has just become available counts twice: the decision may have been about
+//! it, before it was available.
 //!
 //! Nothing is checked while the MachineDeployment that the Machine's label names does not exist.
 
@@ -24,7 +25,7 @@ use super::Check;
 use super::check_context::CheckContext;
 use super::judging_rules::JudgingRules;
 use super::named::{Lately, listed};
-use crate::object::{after, annotation, bounds, is_deleting, label, name, phase, share, time, version};
+use crate::object::{after, annotation, bounds, is_deleting, label, name, owner, phase, share, time, version};
 use crate::remediation::may_be_deleted_by_another;
 use crate::world::{WorldState, machines_of};
 
@@ -42,6 +43,8 @@ pub(super) struct Size {
     /// When a Machine was removed that a user or a remediation controller deleted, whose VM had ended, or that had failed
     /// and was preserved.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
+    /// When a Machine of each set became available.
+    gained: BTreeMap<String, VecDeque<Timestamp>>,
     named: Lately,
     /// Maximum of Machines before a change, and the change.
     limits: BTreeMap<String, Changed>,
@@ -149,6 +152,7 @@ impl Check for Size {
             });
             return None;
         }
+        self.note_gained(context, machine);
         let removed = is_deleting(machine) && !context.before.is_some_and(is_deleting);
         if removed {
             self.explain_by_removal(deployment_name, machine);
@@ -172,7 +176,7 @@ impl Check for Size {
                 .push_back(context.at());
             return None;
         }
-        self.too_few(context, deployment)
+        self.too_few(context, deployment, machine)
     }
 
     fn due(&self, _: &JudgingRules) -> Option<Timestamp> {
@@ -327,7 +331,18 @@ impl Size {
         unseen.map_or(0, |known| known.limit)
     }
 
-    fn too_few(&self, context: &CheckContext, deployment: &Value) -> Option<String> {
+    fn note_gained(&mut self, context: &CheckContext, machine: &Value) {
+        let is_available = |machine: &Value| phase(machine).starts_with("Running");
+        if is_available(machine) && context.before.is_some_and(|before| !is_available(before)) {
+            let set = owner(machine, "MachineSet").unwrap_or_default();
+            let gained = self.gained.entry(set.to_owned()).or_default();
+            gained.retain(|at| context.at() <= after(*at, UNDER_WAY));
+            gained.push_back(context.at());
+        }
+    }
+
+    /// Whether too few Machines are available after the removal of this one.
+    fn too_few(&self, context: &CheckContext, deployment: &Value, machine: &Value) -> Option<String> {
         let previous = self.before.get(name(deployment));
         let previous = previous.filter(|(_, until)| context.at() <= *until);
         let required = previous.map_or(required_available(deployment), |(before, _)| {
@@ -347,7 +362,10 @@ impl Size {
         let was_running = context
             .before
             .is_some_and(|before| phase(before).starts_with("Running"));
-        (was_running && available + lost < required).then(|| {
+        let set = owner(machine, "MachineSet").unwrap_or_default();
+        let gained = self.gained.get(set).into_iter().flatten();
+        let gained = gained.filter(|at| context.at() <= after(**at, UNDER_WAY)).count() as i64;
+        (was_running && available + lost + gained < required).then(|| {
             format!(
                 "deployment {} has {available} available Machines after a removal and lost {lost} to faults, but requires {required}",
                 name(deployment)

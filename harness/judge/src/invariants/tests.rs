@@ -526,6 +526,38 @@ fn a_machine_that_failed_before_is_not_replaced_a_second_time(#[case] before: &s
         .violates(violated);
 }
 
+/// Two machines that failed their health checks are Failed at once. Their deployment permitted it before it was made smaller.
+#[rstest]
+#[case::the_change_may_be_unknown(0, None)]
+#[case::the_change_is_known(2, Some("I12"))]
+fn a_smaller_number_of_replacements_counts_when_it_is_known(#[case] after: u64, #[case] violated: Option<&str>) {
+    let deployment = |replicas: u32| {
+        json!({
+            "metadata": { "name": "md", "uid": "md" },
+            "spec": { "replicas": replicas, "remediation": { "maxInFlight": "50%" } },
+        })
+    };
+    let requested =
+        ["HealthCheckSucceeded", "OwnerRemediated"].map(|type_| json!({ "type": type_, "status": "False" }));
+    let own = |name: &str, phase: &str| {
+        let own = json!({
+            "metadata": { "labels": { "node": name } },
+            "spec": { "providerID": format!("fakecloud:///z/{name}") },
+            "status": { "conditions": requested },
+        });
+        with(with(named(name, machine(phase)), pool("md")), own)
+    };
+    Story::new()
+        .apply("MachineDeployment", deployment(4))
+        .apply("Machine", own("s", "Unknown"))
+        .apply("Machine", own("x", "Unknown"))
+        .apply("MachineDeployment", deployment(2))
+        .after(minutes(after))
+        .apply("Machine", own("s", "Failed"))
+        .apply("Machine", own("x", "Failed"))
+        .violates(violated);
+}
+
 #[rstest]
 #[case::without_a_reason(1, 1, Some("I15"))]
 #[case::the_spec_changed(2, 0, None)]

@@ -272,7 +272,12 @@ impl Plan {
 
     /// Whether a disturbance may have no effect.
     pub fn may_disturbance_miss(&self, disturbance: &Disturbance) -> bool {
-        self.may_miss || matches!(disturbance, Disturbance::Crash(crash) if crash.may_miss)
+        self.may_miss
+            || match disturbance {
+                Disturbance::Crash(crash) => crash.may_miss,
+                Disturbance::Step(timed) => timed.step.may_miss(),
+                _ => false,
+            }
     }
 }
 

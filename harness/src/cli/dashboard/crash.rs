@@ -10,10 +10,19 @@ use stage::deploy::MCM_ACCOUNT;
 
 use super::processes::{ProcessChange, Processes};
 
-/// The name of the rule that waits for the write.
-const WAITS: &str = "crash-next";
-/// The name of the rule that refuses everything after the write, until the process has been killed.
-const HOLDS: &str = "crash-next-holds";
+/// The rules that detect the write, by their names, with the resources. Renewals of the Lease are no such writes: in virtual time they
+/// are no effects.
+const DETECTORS: [(&str, &str); 3] = [
+    ("crash-next-machines", "machine*"),
+    ("crash-next-nodes", "nodes*"),
+    ("crash-next-pods", "pods*"),
+];
+/// The rules that refuse later writes, until the process has been killed.
+const BARRIERS: [(&str, &str); 3] = [
+    ("crash-next-later-machines", "machine*"),
+    ("crash-next-later-nodes", "nodes*"),
+    ("crash-next-later-pods", "pods*"),
+];
 /// The verbs of writes.
 const WRITES: [Verb; 5] = [
     Verb::Create,
@@ -22,8 +31,8 @@ const WRITES: [Verb; 5] = [
     Verb::Delete,
     Verb::DeleteCollection,
 ];
-/// The time between two looks at the hits of the rule.
-const LOOK: Duration = Duration::from_millis(1);
+/// The time between two checks of the hits.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Arms the crash, and kills the process in a task of its own when the write comes.
 ///
@@ -38,21 +47,19 @@ pub(super) fn arm(processes: Processes, faults: Faults, crash: CrashNext) -> Res
     }
     faults
         .add_all(rules(crash.at))
-        .map_err(|_| PerformError::Refused("mcm is to be killed at its next write already".to_owned()))?;
+        .map_err(|_| PerformError::Refused("a crash of mcm at its next write is already armed".to_owned()))?;
     tokio::spawn(async move {
         loop {
             match hits(&faults) {
-                Some(0) => tokio::time::sleep(LOOK).await,
+                Some(0) => tokio::time::sleep(POLL_INTERVAL).await,
                 Some(_) => break,
-                // A user has removed the rule.
-                None => return drop(faults.remove(HOLDS)),
+                // A user has removed the rules.
+                None => return remove_rules(&faults),
             }
         }
         let killed = processes.change(Process::Mcm, ProcessChange::Action(ProcessAction::Kill));
         let killed = killed.await;
-        for rule in [WAITS, HOLDS] {
-            faults.remove(rule);
-        }
+        remove_rules(&faults);
         if killed.is_ok() {
             // A failure is reported by the owner of the stage, which starts the process later.
             let _ = processes
@@ -63,29 +70,39 @@ pub(super) fn arm(processes: Processes, faults: Faults, crash: CrashNext) -> Res
     Ok(())
 }
 
-/// The first write has no effect, or has one and no response; no later one has an effect.
+/// The first write has no effect, or has one and no response; later ones have no effect.
 fn rules(at: Moment) -> Vec<Rule> {
-    let of_writes = |name: &str, at, times| {
+    let of_writes = |name: &str, resource: &str, at, times| {
         let mut rule = Rule::new(name, Action::Drop { at });
         rule.matches = Match {
-            client: Some(Pattern::new(&format!("*:{MCM_ACCOUNT}"))),
+            client: Some(Pattern::new(format!("*:{MCM_ACCOUNT}"))),
             verbs: WRITES.to_vec(),
+            resource: Some(Pattern::new(resource)),
             times,
             ..Match::default()
         };
         rule
     };
-    match at {
-        Moment::Before => vec![of_writes(WAITS, At::BeforeCommit, None)],
-        Moment::After => vec![
-            of_writes(WAITS, At::AfterCommit, Some(1)),
-            of_writes(HOLDS, At::BeforeCommit, None),
-        ],
+    let (side, times) = match at {
+        Moment::Before => (At::BeforeCommit, None),
+        Moment::After => (At::AfterCommit, Some(1)),
+    };
+    let detectors = DETECTORS.map(|(name, resource)| of_writes(name, resource, side, times));
+    let barriers = BARRIERS.map(|(name, resource)| of_writes(name, resource, At::BeforeCommit, None));
+    detectors.into_iter().chain(barriers).collect()
+}
+
+fn remove_rules(faults: &Faults) {
+    for (name, _) in DETECTORS.iter().chain(&BARRIERS) {
+        faults.remove(name);
     }
 }
 
 /// How often the awaited write came; `None`: nothing waits for it.
 fn hits(faults: &Faults) -> Option<u64> {
-    let status = faults.list().into_iter().find(|status| status.rule.name == WAITS);
-    status.map(|status| status.hits)
+    let statuses = faults.list();
+    let of_detectors = statuses
+        .iter()
+        .filter(|status| DETECTORS.iter().any(|(name, _)| *name == status.rule.name));
+    of_detectors.map(|status| status.hits).reduce(|one, other| one + other)
 }

@@ -4,15 +4,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ::record::{Recorder, RunRecord};
-use dashboard::{Arrival, BeginError, Executor, PerformError, PlayedRun, RunHandle};
+use dashboard::{Arrival, BeginError, Change, Executor, PerformError, PlayedRun, RunHandle};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
+use scenario::Step;
 use scenario::job::Job;
 use scenario::observation::Observation;
 use scenario::plan::{Disturbance, TimedStep};
-use scenario::{Step, Timeouts};
 use sim::Trace;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -105,10 +105,10 @@ impl PlayedRun for Played {
         self.current().plan.clone()
     }
 
-    fn begin_again(&self, faults: Vec<TimedStep>, handle: RunHandle) -> Result<(), BeginError> {
+    fn begin_again(&self, change: Change, handle: RunHandle) -> Result<(), BeginError> {
         let mut current = self.current.lock();
         let mut job = current.job.clone();
-        job.plan.disturbances = with_faults(&job.plan.disturbances, faults);
+        apply(change, &mut job.plan.disturbances);
         // Whether a fault of a user hits something is not judged.
         job.plan.may_miss = true;
         job.plan
@@ -124,19 +124,16 @@ impl PlayedRun for Played {
     }
 }
 
-/// The disturbances with these steps in addition. A step that is performed earlier now is not performed again at its old time.
-fn with_faults(disturbances: &[Disturbance], faults: Vec<TimedStep>) -> Vec<Disturbance> {
-    let timeouts = Timeouts::production();
-    let is_earlier_now = |old: &TimedStep| {
-        let mut same = faults.iter().filter(|new| new.step == old.step);
-        same.any(|new| new.at.value(&timeouts) < old.at.value(&timeouts))
-    };
-    let kept = disturbances
-        .iter()
-        .filter(|disturbance| !matches!(disturbance, Disturbance::Step(step) if is_earlier_now(step)));
-    let mut all: Vec<Disturbance> = kept.cloned().collect();
-    all.extend(faults.into_iter().map(|step| Disturbance::Step(Box::new(step))));
-    all
+/// Changes the faults of a plan.
+fn apply(change: Change, disturbances: &mut Vec<Disturbance>) {
+    let of = |step: TimedStep| Disturbance::Step(Box::new(step));
+    for removed in change.remove.into_iter().map(of) {
+        // The user's plan may contain the same step: the one of the page is behind it.
+        if let Some(index) = disturbances.iter().rposition(|disturbance| *disturbance == removed) {
+            disturbances.remove(index);
+        }
+    }
+    disturbances.extend(change.add.into_iter().map(of));
 }
 
 /// Passes what happens in a run to the page, and holds up the run as the page asks.
@@ -198,10 +195,12 @@ mod tests {
     #[test]
     fn an_earlier_end_of_a_fault_replaces_the_later_one() {
         let of = |step| Disturbance::Step(Box::new(step));
-        let planned = [of(step(60, "a")), of(step(60, "b"))];
-        assert_eq!(
-            with_faults(&planned, vec![step(30, "a"), step(90, "b")]),
-            [of(step(60, "b")), of(step(30, "a")), of(step(90, "b"))]
-        );
+        let mut planned = vec![of(step(60, "a")), of(step(60, "b")), of(step(60, "a"))];
+        let change = Change {
+            add: vec![step(30, "a")],
+            remove: vec![step(60, "a"), step(70, "b")],
+        };
+        apply(change, &mut planned);
+        assert_eq!(planned, [of(step(60, "a")), of(step(60, "b")), of(step(30, "a"))]);
     }
 }

@@ -370,7 +370,7 @@ async fn stay_up(kind: StageKind, options: PlaneOptions, plan: Plan, alone: bool
             request = dashboard::next_process(&mut dashboard) => request,
         };
         let restarted = |process, done: &_, now| {
-            // The dashboard only restarts processes: now it runs, or it may have been killed without being started.
+            // A process that was killed is started by the next step; one that cannot be started is started later.
             if let Some(line) = restarts.restarted(process, done, now) {
                 say!("{line}");
             }

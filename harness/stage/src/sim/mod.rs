@@ -218,7 +218,7 @@ impl Stage for SimStage {
     }
 
     fn crash_next(&mut self, crash: &CrashNext) -> Result<Crash, StageError> {
-        Ok(crash_at_next(&self.gate_of(crash.process), crash))
+        crash_at_next(&self.gate_of(crash.process), crash)
     }
 
     fn has_crash_hit(&self, crash: &Crash) -> bool {

@@ -110,6 +110,30 @@ fn machines_that_a_user_deleted_count_for_a_pass(#[case] time: Duration, #[case]
         .violates(violated);
 }
 
+/// An earlier decision removes a machine that is not available. Meanwhile it has become available, and its set removes another one.
+#[rstest]
+#[case::now("ms", Duration::ZERO, None)]
+#[case::some_time_ago("ms", Duration::from_secs(2), Some("I7"))]
+#[case::in_another_set("new", Duration::ZERO, Some("I7"))]
+fn a_machine_that_has_just_become_available_may_be_meant_by_a_removal(
+    #[case] set: &str,
+    #[case] time: Duration,
+    #[case] violated: Option<&str>,
+) {
+    let owned = |machine: Value, set: &str| {
+        let owner = json!([{ "kind": "MachineSet", "name": set, "controller": true }]);
+        with(machine, json!({ "metadata": { "ownerReferences": owner } }))
+    };
+    Story::new()
+        .apply("MachineDeployment", sized(2))
+        .apply("Machine", owned(member("a", "Running"), "ms"))
+        .apply("Machine", owned(member("b", "Pending"), set))
+        .apply("Machine", owned(member("b", "Running"), set))
+        .after(time)
+        .apply("Machine", owned(terminating("a"), "ms"))
+        .violates(violated);
+}
+
 #[rstest]
 #[case::within_a_pass("Failed:Preserved", SOON, None)]
 #[case::after_it("Failed:Preserved", LATER, Some("I7"))]
