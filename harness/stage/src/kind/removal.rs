@@ -17,9 +17,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How long the remaining processes of an aborted creation may run: the start of a node cannot be cancelled, and the
 /// node can be removed only after it exists.
 const ORPHANS_LIMIT: Duration = Duration::from_secs(20);
-/// How long the removal of nodes is repeated, and the interval.
-const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
-const REMOVAL_PROBE: Duration = Duration::from_secs(1);
 /// The interval of checks for these processes.
 const ORPHANS_PROBE: Duration = Duration::from_millis(100);
 
@@ -85,27 +82,10 @@ impl Target {
         let mut delete = Command::new(&self.tools.kind);
         delete.args(["delete", "cluster", "--name", &self.cluster, "--kubeconfig"]);
         let deleted = self.call(delete.arg(&self.kubeconfig));
-        if self.remove_all_nodes()? {
+        if self.remove_nodes()? {
             return Ok(());
         }
         deleted.map(drop)
-    }
-
-    /// Removes nodes until none is left. Returns whether there were any. A removal may fail on a busy machine, where a container
-    /// does not end in Docker's time; it is repeated.
-    fn remove_all_nodes(&self) -> Result<bool, DeleteError> {
-        let clock = Clock::wall();
-        let started = clock.now();
-        let (_sender, never) = mpsc::channel::<()>();
-        let mut had_nodes = false;
-        loop {
-            match self.remove_nodes() {
-                Ok(false) => return Ok(had_nodes),
-                Ok(true) => had_nodes = true,
-                Err(error) if between(started, clock.now()) >= REMOVAL_LIMIT => return Err(error),
-                Err(_) => drop(never.recv_timeout(REMOVAL_PROBE)),
-            }
-        }
     }
 
     /// Removes nodes until no process of an aborted creation can start another one.
