@@ -52,6 +52,14 @@ pub fn inject(page: &Page, fault: &str, target: &str, title: &str) {
     ));
 }
 
+/// Sends the request for a fault from the page. Returns the status and the text of the response.
+fn post(page: &Page, fault: &str) -> String {
+    let body = format!(r#"{{"fault":"{fault}"}}"#);
+    page.text(&format!(
+        "(async () => {{ const answer = await fetch('/api/faults', {{ method: 'POST', headers: {{ 'x-drydock-request': '1' }}, body: {body:?} }}); return answer.status + ' ' + await answer.text(); }})()"
+    ))
+}
+
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
@@ -108,17 +116,12 @@ async fn a_process_and_the_api_server_are_disturbed_from_the_dashboard() {
     let folder = tempfile::tempdir().unwrap();
     let up = Up::start(folder.path(), &["--buttons"]);
     let Some(page) = opened(&up) else { return };
-    let post = |body: &str| {
-        page.eval(&format!(
-            "(async () => {{ const answer = await fetch('/api/faults', {{ method: 'POST', headers: {{ 'x-drydock-request': '1' }}, body: {body:?} }}); return answer.status + ' ' + await answer.text(); }})()"
-        ))
-    };
-    let conflicts = post(r#"{"fault":"api.conflict"}"#);
-    assert!(conflicts.as_str().unwrap().starts_with("200"), "{conflicts}");
+    let conflicts = post(&page, "api.conflict");
+    assert!(conflicts.starts_with("200"), "{conflicts}");
     let rules = drydock(folder.path(), &["faults", "list", "-o", "yaml"]);
     assert!(printed(&rules).contains("code: 409"), "{}", printed(&rules));
-    let restarted = post(r#"{"fault":"process.restart"}"#);
-    assert!(restarted.as_str().unwrap().starts_with("200"), "{restarted}");
+    let restarted = post(&page, "process.restart");
+    assert!(restarted.starts_with("200"), "{restarted}");
     page.wait("document.getElementById('list').textContent.includes('restart mcm')");
     // The lane of the process shows that it was down.
     for seen in ["mcm killed", "mcm started"] {
@@ -136,12 +139,6 @@ async fn mcm_is_killed_at_its_next_write_from_the_dashboard() {
     let folder = tempfile::tempdir().unwrap();
     let up = Up::start(folder.path(), &["--buttons"]);
     let Some(page) = opened(&up) else { return };
-    let inject = |fault: &str| {
-        let body = format!(r#"{{"fault":"{fault}"}}"#);
-        page.text(&format!(
-            "(async () => {{ const answer = await fetch('/api/faults', {{ method: 'POST', headers: {{ 'x-drydock-request': '1' }}, body: {body:?} }}); return answer.status + ' ' + await answer.text(); }})()"
-        ))
-    };
     let record = || -> Value {
         serde_json::from_str(&page.text("(async () => (await fetch('/api/record')).text())()")).unwrap()
     };
@@ -154,9 +151,9 @@ async fn mcm_is_killed_at_its_next_write_from_the_dashboard() {
         of_mcm.filter(|span| span["to"].is_number()).count()
     };
     for (count, fault) in [(1, "process.crashBefore"), (2, "process.crashAfter")] {
-        let answer = inject(fault);
+        let answer = post(&page, fault);
         assert!(answer.starts_with("200"), "{answer}");
-        let again = inject(fault);
+        let again = post(&page, fault);
         assert!(again.contains("already armed"), "{again}");
         // The first write about a new machine.
         create_machine(&up, &format!("m-{count}")).await;

@@ -185,9 +185,7 @@ impl FaultPlan {
             plan: truncated(lines),
         }
     }
-}
 
-impl FaultPlan {
     /// The steps of a plan that begin and end the fault, which begins at that time after that number of recorded events.
     pub fn timed(&self, at: Duration, after_events: u64) -> Vec<TimedStep> {
         let begin = self.begin.iter().map(|step| step.timed(at, Some(after_events)));

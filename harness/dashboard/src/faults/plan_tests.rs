@@ -55,20 +55,21 @@ fn each_fault_has_steps_a_preview_a_command_if_there_is_one_and_an_end_if_it_las
     }
 }
 
+/// A plan that creates the machine of the requests.
+fn session() -> scenario::plan::Plan {
+    let scenario = scenario::Scenario::new("session", "A session.");
+    scenario::plan::Plan::new(scenario.step(scenario::builder::create_machine("m-1")), 1)
+}
+
 #[test]
 fn the_steps_of_each_fault_are_a_valid_plan() {
     for fault in all() {
         let plan = decide(&valid(&fault), &fleet(), 1).unwrap();
-        let mut scenario = scenario::Scenario::new("session", "A session.");
-        scenario
-            .steps
-            .push(step(json!({ "apply": { "machine": "m-1" } })).unwrap());
-        scenario
-            .steps
-            .extend(plan.begin.iter().chain(&plan.end).map(|step| step.planned.clone()));
-        let mut plan = scenario::plan::Plan::new(scenario, 1);
-        plan.may_miss = true;
-        let problem = plan.validate();
+        let mut session = session();
+        let planned = plan.begin.iter().chain(&plan.end).map(|step| step.planned.clone());
+        session.scenario.steps.extend(planned);
+        session.may_miss = true;
+        let problem = session.validate();
         // The zones of a world are its own.
         assert!(
             problem.is_ok() || fault.needs == Needs::Zones,
@@ -103,11 +104,7 @@ fn in_a_simulated_world_a_fault_is_a_disturbance_at_its_place() {
 fn each_fault_is_a_valid_disturbance() {
     for fault in all() {
         let plan = decide(&valid(&fault), &fleet(), 1).unwrap();
-        let mut scenario = scenario::Scenario::new("session", "A session.");
-        scenario
-            .steps
-            .push(step(json!({ "apply": { "machine": "m-1" } })).unwrap());
-        let mut session = scenario::plan::Plan::new(scenario, 1);
+        let mut session = session();
         let steps = plan.timed(Duration::from_secs(90), 7).into_iter();
         session.disturbances = steps.map(|step| Disturbance::Step(Box::new(step))).collect();
         let problem = session.validate();

@@ -499,22 +499,27 @@ fn one_machine_is_replaced_at_a_time(#[case] sibling: &str, #[case] violated: Op
         .violates(violated);
 }
 
+/// A machine of the deployment `md` whose replacement a health check requests.
+fn replaced(name: &str, phase: &str) -> Value {
+    let requested =
+        ["HealthCheckSucceeded", "OwnerRemediated"].map(|type_| json!({ "type": type_, "status": "False" }));
+    let own = json!({
+        "metadata": { "labels": { "node": name } },
+        "spec": { "providerID": format!("fakecloud:///z/{name}") },
+        "status": { "conditions": requested },
+    });
+    with(with(named(name, machine(phase)), pool("md")), own)
+}
+
 /// Two machines that failed their health checks; one of them is Failed after it was preserved, or after it was not.
 #[rstest]
 #[case::its_preservation_ends("Failed:Preserved", None)]
 #[case::it_is_marked_now("Unknown", Some("I12"))]
 fn a_machine_that_failed_before_is_not_replaced_a_second_time(#[case] before: &str, #[case] violated: Option<&str>) {
-    let requested =
-        ["HealthCheckSucceeded", "OwnerRemediated"].map(|type_| json!({ "type": type_, "status": "False" }));
     let own = |name: &str, phase: &str| {
-        let own = json!({
-            "metadata": { "labels": { "node": name } },
-            "spec": { "providerID": format!("fakecloud:///z/{name}") },
-            "status": { "conditions": requested },
-        });
         let expiry = json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } } });
         let expiry = if phase == "Failed:Preserved" { expiry } else { json!({}) };
-        with(with(with(named(name, machine(phase)), pool("md")), own), expiry)
+        with(replaced(name, phase), expiry)
     };
     Story::new()
         .disturbed()
@@ -537,24 +542,14 @@ fn a_smaller_number_of_replacements_counts_when_it_is_known(#[case] after: u64, 
             "spec": { "replicas": replicas, "remediation": { "maxInFlight": "50%" } },
         })
     };
-    let requested =
-        ["HealthCheckSucceeded", "OwnerRemediated"].map(|type_| json!({ "type": type_, "status": "False" }));
-    let own = |name: &str, phase: &str| {
-        let own = json!({
-            "metadata": { "labels": { "node": name } },
-            "spec": { "providerID": format!("fakecloud:///z/{name}") },
-            "status": { "conditions": requested },
-        });
-        with(with(named(name, machine(phase)), pool("md")), own)
-    };
     Story::new()
         .apply("MachineDeployment", deployment(4))
-        .apply("Machine", own("s", "Unknown"))
-        .apply("Machine", own("x", "Unknown"))
+        .apply("Machine", replaced("s", "Unknown"))
+        .apply("Machine", replaced("x", "Unknown"))
         .apply("MachineDeployment", deployment(2))
         .after(minutes(after))
-        .apply("Machine", own("s", "Failed"))
-        .apply("Machine", own("x", "Failed"))
+        .apply("Machine", replaced("s", "Failed"))
+        .apply("Machine", replaced("x", "Failed"))
         .violates(violated);
 }
 

@@ -112,7 +112,7 @@ impl Reference {
         }
     }
 
-    /// The same reference in a field that contains the form of its own one.
+    /// The same reference, with its field below `field`.
     pub(crate) fn below(self, field: &str) -> Self {
         Self {
             field: format!("{field}.{}", self.field),

@@ -10,19 +10,8 @@ use stage::deploy::MCM_ACCOUNT;
 
 use super::processes::{ProcessChange, Processes};
 
-/// The rules that detect the write, by their names, with the resources. Renewals of the Lease are no such writes: in virtual time they
-/// are no effects.
-const DETECTORS: [(&str, &str); 3] = [
-    ("crash-next-machines", "machine*"),
-    ("crash-next-nodes", "nodes*"),
-    ("crash-next-pods", "pods*"),
-];
-/// The rules that refuse later writes, until the process has been killed.
-const BARRIERS: [(&str, &str); 3] = [
-    ("crash-next-later-machines", "machine*"),
-    ("crash-next-later-nodes", "nodes*"),
-    ("crash-next-later-pods", "pods*"),
-];
+/// The written resources, with names. Renewals of the Lease are not among them: in virtual time they are no effects.
+const RESOURCES: [(&str, &str); 3] = [("machines", "machine*"), ("nodes", "nodes*"), ("pods", "pods*")];
 /// The verbs of writes.
 const WRITES: [Verb; 5] = [
     Verb::Create,
@@ -34,7 +23,7 @@ const WRITES: [Verb; 5] = [
 /// The time between two checks of the hits.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Arms the crash, and kills the process in a task of its own when the write comes.
+/// Arms the crash. A spawned task kills the process when the write comes, and starts it again.
 ///
 /// # Errors
 /// When another process is to crash, or a crash is armed already.
@@ -87,22 +76,36 @@ fn rules(at: Moment) -> Vec<Rule> {
         Moment::Before => (At::BeforeCommit, None),
         Moment::After => (At::AfterCommit, Some(1)),
     };
-    let detectors = DETECTORS.map(|(name, resource)| of_writes(name, resource, side, times));
-    let barriers = BARRIERS.map(|(name, resource)| of_writes(name, resource, At::BeforeCommit, None));
-    detectors.into_iter().chain(barriers).collect()
+    let detectors = RESOURCES.map(|(name, resource)| of_writes(&detector(name), resource, side, times));
+    let barriers = RESOURCES.map(|(name, resource)| of_writes(&barrier(name), resource, At::BeforeCommit, None));
+    match at {
+        // The detectors have an effect on each write.
+        Moment::Before => detectors.to_vec(),
+        Moment::After => detectors.into_iter().chain(barriers).collect(),
+    }
+}
+
+/// The name of the rule that detects the write.
+fn detector(resource: &str) -> String {
+    format!("crash-next-{resource}")
+}
+
+/// The name of the rule that refuses later writes, until the process has been killed.
+fn barrier(resource: &str) -> String {
+    format!("crash-next-{resource}-later")
 }
 
 fn remove_rules(faults: &Faults) {
-    for (name, _) in DETECTORS.iter().chain(&BARRIERS) {
-        faults.remove(name);
+    for (resource, _) in RESOURCES {
+        faults.remove(&detector(resource));
+        faults.remove(&barrier(resource));
     }
 }
 
 /// How often the awaited write came; `None`: nothing waits for it.
 fn hits(faults: &Faults) -> Option<u64> {
+    let detectors = RESOURCES.map(|(resource, _)| detector(resource));
     let statuses = faults.list();
-    let of_detectors = statuses
-        .iter()
-        .filter(|status| DETECTORS.iter().any(|(name, _)| *name == status.rule.name));
-    of_detectors.map(|status| status.hits).reduce(|one, other| one + other)
+    let of_detectors = statuses.iter().filter(|status| detectors.contains(&status.rule.name));
+    of_detectors.map(|status| status.hits).reduce(u64::saturating_add)
 }
