@@ -11,8 +11,8 @@ use mcm_api::{Code, Phase, keys};
 use mcm_core::template::{hash, set_name};
 use scenario::api_faults::{Action, At, Match, Pattern, Rule, Verb};
 use scenario::builder::{
-    all, api_fault_by, apply, boot_delay, fail_calls, field, health_timeout, lift, lift_api_fault, may_miss,
-    node_grace, observed, phase, slack, vm_count,
+    all, api_fault_by, apply, boot_delay, fail_calls, fault_hits, field, health_timeout, lift, lift_api_fault,
+    may_miss, node_grace, observed, phase, slack, vm_count,
 };
 use scenario::expect::Condition;
 use scenario::step::{Client, CloudCall, Patch};
@@ -290,6 +290,11 @@ pub(crate) fn autoscaler(machine: &str, time: &str, replicas: u32) -> Step {
 /// Deletions of VMs block until [`drains_end`].
 pub(crate) fn drains_take_long() -> Step {
     fail_calls("drain", CloudCall::DeleteMachine, "*", Code::Unavailable)
+}
+
+/// A VM is to be deleted and is not, because of [`drains_take_long`].
+pub(crate) fn drain_lasts() -> Condition {
+    fault_hits("drain", 1)
 }
 
 /// Deletions of VMs complete again.

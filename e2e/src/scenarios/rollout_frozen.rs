@@ -5,7 +5,7 @@ use scenario::builder::{all, field, medium_retry, slack};
 use serde_json::{Value, json};
 
 use super::joining;
-use crate::regressions::worlds::{at_size, drains_end, drains_take_long, pool, scale, settled};
+use crate::regressions::worlds::{at_size, drain_lasts, drains_end, drains_take_long, pool, scale, settled};
 
 pub(super) fn scenario() -> Scenario {
     let usual = pool(2);
@@ -19,7 +19,7 @@ pub(super) fn scenario() -> Scenario {
     settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())
         .steps(extra)
-        .eventually(2 * slack(), frozen(json!("True")))
+        .eventually(2 * slack(), all([frozen(json!("True")), drain_lasts()]))
         .step(drains_end())
         .eventually(medium_retry() + 2 * slack(), all([frozen(Value::Null), at_size(2)]))
         .step(scale(3))

@@ -10,7 +10,7 @@ use scenario::step::Patch;
 use scenario::{Condition, DurationExpression, Step};
 use serde_json::{Value, json};
 
-use crate::regressions::worlds::{drains_end, drains_take_long};
+use crate::regressions::worlds::{drain_lasts, drains_end, drains_take_long};
 
 /// The deployment of all these scenarios.
 const NAME: &str = "md-a";
@@ -344,7 +344,7 @@ fn deployment_lifecycle() -> Scenario {
     .eventually(batches(2), rolled_out(6, "1"))
     .step(drains_take_long())
     .step(scale(2))
-    .eventually(2 * slack(), frozen(json!("True")))
+    .eventually(2 * slack(), all([frozen(json!("True")), drain_lasts()]))
     .step(drains_end())
     .eventually(
         medium_retry() + batches(2),
