@@ -34,11 +34,16 @@ export class State {
 		this.places = Float64Array.from(this.index.points, (point) => this.scale.placeOf(point));
 	}
 
-	/** Continues with a newer record of the same session. The visible part keeps its times; if it reached the end, it still does. */
+	/**
+	 * Continues with a newer record of the same session. The visible part keeps its times; if it reached the end, it still does.
+	 * The selected event stays selected: an event that arrives late changes the numbers of those after it.
+	 */
 	replace(record) {
 		const [from, to] = [this.scale.time(this.from), this.scale.time(this.to)];
 		const atEnd = this.to > 1 - SMALLEST;
+		const selected = this.index.byNumber.get(this.selected);
 		Object.assign(this.index, indexed(record));
+		if (selected) this.selected = this.index.points.find((point) => ["at", "actor", "summary"].every((of) => point[of] === selected[of]))?.number ?? null;
 		this.rescale();
 		this.searched = undefined;
 		this.show(this.from > SMALLEST ? this.scale.place(from) : 0, atEnd ? 1 : this.scale.place(to));

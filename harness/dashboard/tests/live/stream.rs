@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use clock::Clock;
 use scenario::cloud::VmState;
 
 use crate::world::{Live, machine, node, observe, small_world, vm_event};
@@ -180,4 +181,32 @@ fn the_timeline_grows_and_keeps_the_chosen_range() {
     live.page
         .wait("document.getElementById('list').textContent.includes('Unknown -> Failed')");
     assert_eq!(live.page.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn the_selected_event_stays_selected_when_an_earlier_one_arrives() {
+    let Some(live) = Live::open() else { return };
+    let before = Clock::wall().now();
+    observe(&live.world, machine("m-1", None, "Unknown"));
+    live.page
+        .wait("document.getElementById('list').textContent.includes('Running -> Unknown')");
+    live.page.eval(
+        "[...document.querySelectorAll('#list [role=option]')].find((row) => row.textContent.includes('Running -> Unknown')).click()",
+    );
+    live.page.frame();
+    let heading = || live.page.text("document.querySelector('#detail h2').textContent");
+    let (selected, number) = (heading(), number_in(&heading()));
+    live.world.lock().observe(before, machine("m-2", None, "Unknown"));
+    live.page.wait(&format!(
+        "document.querySelector('#detail h2').textContent !== {selected:?}"
+    ));
+    assert_eq!(number_in(&heading()), number + 1);
+    let detail = live.page.text("document.getElementById('detail').textContent");
+    assert!(detail.contains("m-1 phase Running -> Unknown"), "{detail}");
+}
+
+/// The number of the event with this heading.
+fn number_in(heading: &str) -> u32 {
+    let (number, _) = heading.strip_prefix("Event ").unwrap().split_once(": ").unwrap();
+    number.parse().unwrap()
 }
