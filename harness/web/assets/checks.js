@@ -23,7 +23,7 @@ export function checks(state) {
 			{},
 			element("th", { scope: "row" }, check.name),
 			element("td", {}, check.statement),
-			element("td", {}, check.unmet?.length > 0 ? unmetTable(check.unmet) : check.observed ?? ""),
+			element("td", {}, check.unmet?.length > 0 ? unmetTable(check.unmet) : check.observed ?? "", ...(check.readings ?? []).map((reading) => element("div", {}, reading))),
 			element("td", { class: isIdle ? "state-none" : `state-${check.state}` }, isIdle ? "not evaluated" : WORDS[check.state]),
 			element("td", { class: "count" }, check.evaluated.toLocaleString("en")),
 			element("td", {}, times, violation ? " " : null, violation),

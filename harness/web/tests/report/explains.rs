@@ -81,6 +81,24 @@ fn a_missed_expectation_shows_only_the_conditions_that_do_not_hold() {
 }
 
 #[test]
+fn an_expectation_shows_how_its_values_changed() {
+    let mut record = failed_run();
+    let expectation = record
+        .checks
+        .iter_mut()
+        .find(|check| check.kind == CheckKind::Expectation)
+        .unwrap();
+    let change = "phase of md-a-1: Pending → Running (+5.000s)";
+    expectation.readings = vec![change.to_owned()];
+    let name = format!("{:?}", expectation.name);
+    let Some(report) = Report::open(&record) else { return };
+    let row = report.page.text(&format!(
+        "[...document.querySelectorAll('#checks tr')].find((row) => row.firstChild.textContent === {name}).textContent"
+    ));
+    assert!(row.contains(change), "{row}");
+}
+
+#[test]
 fn the_head_says_which_calls_were_never_made_and_what_a_fault_hit() {
     let mut record = failed_run();
     for point in record.points.iter_mut().filter(|point| point.verb == Verb::Call) {
