@@ -50,14 +50,7 @@ fn a_controller_that_creates_without_a_lookup_is_detected_with_a_report_and_a_re
     assert_eq!(again.status.code(), Some(1));
     assert_eq!(runs[0]["failure"]["invariant"], "I1", "{}", runs[0]);
     let report = folder.path().join(runs[0]["report"].as_str().unwrap());
-    for file in [
-        "narrative.txt",
-        "events.yaml",
-        "objects.yaml",
-        "vms.yaml",
-        "result.json",
-        "log.txt",
-    ] {
+    for file in ["narrative.txt", "objects.yaml", "vms.yaml", "result.json", "log.txt"] {
         assert!(report.join(file).is_file(), "{file} is missing in {}", report.display());
     }
     let read = |file: &str| std::fs::read_to_string(report.join(file)).unwrap();

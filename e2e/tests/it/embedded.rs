@@ -47,7 +47,6 @@ fn a_failed_run_leaves_a_report_without_secrets_at_any_log_level() {
     let report = folder.path().join(".drydock/reports/embedded-fails-1");
     for file in [
         "narrative.txt",
-        "events.yaml",
         "objects.yaml",
         "vms.yaml",
         "result.json",

@@ -12,7 +12,6 @@ use scenario::job::{Job, PLAN};
 use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::files::{RESULT, write_file};
 use super::record::{self, Ran};
@@ -51,15 +50,10 @@ pub fn write(job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) -> io::Res
     record::write(folder, &record)
 }
 
-/// The objects, Events and VMs at the end of a run.
+/// The objects and VMs at the end of a run.
 fn write_world(folder: &Path, world: &WorldState) -> io::Result<()> {
-    let (events, objects): (Vec<_>, Vec<_>) = world.objects.iter().partition(|((kind, _, _), _)| *kind == "Event");
-    let values = |list: Vec<(_, _)>| {
-        let values = list.into_iter().map(|(_, value): (&_, &Value)| value.clone());
-        values.collect::<Vec<_>>()
-    };
-    write_file(&folder.join("events.yaml"), yaml(&values(events))?.as_bytes())?;
-    write_file(&folder.join("objects.yaml"), yaml(&values(objects))?.as_bytes())?;
+    let objects: Vec<_> = world.objects.values().collect();
+    write_file(&folder.join("objects.yaml"), yaml(&objects)?.as_bytes())?;
     let vms: Vec<_> = world.vms.values().collect();
     write_file(&folder.join("vms.yaml"), yaml(&vms)?.as_bytes())
 }
