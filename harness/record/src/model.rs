@@ -293,7 +293,7 @@ pub struct Point {
     /// The machine code of a call, or the HTTP code of a refused request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The fault rule that changed the outcome.
+    /// The fault rule that changed the outcome of a call or a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
     /// The index of the check that it violates.

@@ -8,9 +8,6 @@ use judge::evaluate::short;
 
 use crate::model::{Link, Micros, Point, RunRecord, Verb};
 
-/// The words before the name of the rule in the text of a hit.
-const BY_RULE: &str = " by rule ";
-
 /// A line of a narrative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
@@ -33,7 +30,7 @@ pub fn narrative(record: &RunRecord) -> Vec<Line> {
     let mut hit = BTreeSet::new();
     for point in &record.points {
         let repeats = point.verb == Verb::Request && lines.last().is_some_and(|line| line.text == point.summary);
-        let is_hit = point.verb == Verb::Fault && point.summary.contains(BY_RULE);
+        let is_hit = point.verb == Verb::Fault && point.fault.is_some();
         if repeats || is_of_step(record, point) || is_hit && !hit.insert(point.actor.as_str()) {
             continue;
         }
@@ -88,6 +85,9 @@ mod tests {
             point(number + 5, Verb::Fault, "mcm get nodes: fail 500 by rule slow"),
             point(number + 6, Verb::Fault, "mcm get pods: fail 500 by rule slow"),
         ];
+        added[5..]
+            .iter_mut()
+            .for_each(|hit| hit.fault = Some("slow".to_owned()));
         (added[1].cause, added[1].link) = (Some(number), Some(Link::Caused));
         record.points.extend(added);
         record.checks.push(Check {

@@ -424,7 +424,7 @@ impl<S: Stage> Engine<'_, S> {
             && let Some(rule) = &call.rule
         {
             self.stage
-                .fault(&call.call, &format!("{rule} struck {}: {}", call.machine, call.code));
+                .fault(&call.call, &format!("{rule} hits {}: {}", call.machine, call.code));
         }
         let truth = self.machine_of_deletion(&observation).await?;
         self.catch_up_with_lease(&observation).await?;

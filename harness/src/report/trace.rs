@@ -70,26 +70,35 @@ pub(super) fn stage_events(
 ) -> Vec<StageEvent> {
     let mut events: Vec<StageEvent> = processes.iter().flat_map(process_events).collect();
     for scheduled in scheduled {
-        let disturbance = disturbances.get(scheduled.disturbance);
-        let rule = disturbance.and_then(Disturbance::rule);
-        let window = match scheduled.part {
-            Part::Moment => Window::Moment,
-            Part::Begins => Window::Begins,
-            Part::Ends => Window::Ends,
-        };
         events.push(StageEvent {
             number: None,
             at: scheduled.at,
-            what: StageEventKind::Fault {
-                name: rule.unwrap_or(&scheduled.text).to_owned(),
-                text: scheduled.text.clone(),
-                window,
-                rule: disturbance.and_then(limit_of),
-            },
+            what: scheduled_fault(scheduled, disturbances.get(scheduled.disturbance)),
         });
     }
     events.sort_by_key(|event| event.at);
     events
+}
+
+fn scheduled_fault(scheduled: &Scheduled, disturbance: Option<&Disturbance>) -> StageEventKind {
+    let text = scheduled.text.clone();
+    if let Some(Disturbance::Kubelet(fault)) = disturbance {
+        return StageEventKind::Kubelet {
+            kubelet: format!("kubelet of {}", fault.machine),
+            action: fault.action,
+            text,
+        };
+    }
+    StageEventKind::Fault {
+        name: disturbance.and_then(Disturbance::rule).unwrap_or(&text).to_owned(),
+        window: match scheduled.part {
+            Part::Moment => Window::Moment,
+            Part::Begins => Window::Begins,
+            Part::Ends => Window::Ends,
+        },
+        rule: disturbance.and_then(limit_of),
+        text,
+    }
 }
 
 /// The event of an entry about a process or about a fault that hits one, and the end of a fault that ends by itself.
@@ -160,7 +169,7 @@ fn limit_of(disturbance: &Disturbance) -> Option<Limit> {
 /// A fault of a process, or the hit of a rule of the API server. Steps and rules of the cloud are recorded by the engine.
 fn fault(target: &str, text: &str) -> Option<StageEventKind> {
     let (name, window) = match text.rsplit_once(" by rule ") {
-        Some((_, rule)) => (rule.to_owned(), Window::Moment),
+        Some((_, rule)) => (rule.to_owned(), Window::Hit),
         None if text.starts_with("pause ") => (format!("pause of {target}"), Window::Begins),
         None if text == "goes on" => (format!("pause of {target}"), Window::Ends),
         None if text.starts_with("crash ") => (format!("crash of {target}"), Window::Moment),
@@ -197,7 +206,7 @@ mod tests {
     #[case("fault", "mcm: pause from effect 2 for 30s", Some(("pause of mcm", Window::Begins)))]
     #[case("fault", "mcm: watches lag by 30s from effect 2 for 600s", Some(("lag of mcm from effect 2", Window::Begins)))]
     #[case("fault", "mcm: goes on", Some(("pause of mcm", Window::Ends)))]
-    #[case("fault", "system:serviceaccount:drydock:mcm get leases x: partition refuse by rule cut-2", Some(("cut-2", Window::Moment)))]
+    #[case("fault", "system:serviceaccount:drydock:mcm get leases x: partition refuse by rule cut-2", Some(("cut-2", Window::Hit)))]
     #[case("fault", "plan: cloud fault slow is over", None)]
     #[case("mcm", "cloud CreateMachine 0", None)]
     fn faults_of_processes_have_a_name_and_a_window(
@@ -213,7 +222,7 @@ mod tests {
         };
         let found = process_event(&entry).map(|event| match event.what {
             StageEventKind::Fault { name, window, .. } => (name, window),
-            what @ StageEventKind::Process { .. } => panic!("{what:?}"),
+            what => panic!("{what:?}"),
         });
         assert_eq!(found, expected.map(|(name, window)| (name.to_owned(), window)));
     }

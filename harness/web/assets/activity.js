@@ -44,8 +44,7 @@ export function activity(index, select) {
 	const faults = [...index.actors.values()].filter((actor) => actor.kind === "fault");
 	const faultRows = faults.map((actor) => {
 		const events = index.byActor.get(actor.id) ?? [];
-		const hits = [...events.filter((point) => point.summary.includes(` by rule ${actor.name}`)), ...index.points.filter((point) => point.fault === actor.name)];
-		hits.sort((one, other) => one.number - other.number);
+		const hits = index.points.filter((point) => point.fault === actor.name);
 		const windows = (index.spans.get(actor.id) ?? []).map((span) => `${relative(span.from)} to ${span.to === undefined ? "the end" : relative(span.to)}`);
 		const source = events[0]?.step === undefined ? "the plan" : `step ${events[0].step}`;
 		return [actor.name, source, windows.join(", "), hits.length === 0 ? "" : String(hits.length), eventLink(hits[0] ?? events[0], select)];

@@ -69,19 +69,7 @@ impl Recorder {
                 self.fault(at, &format!("zone {zone}"), text, Window::Ends);
             }
             Request::Cloud(CloudRequest::Kubelet(action)) => {
-                let target = step.targets().fault.unwrap_or_default();
-                let (mut what, window) = kubelet_window(action);
-                // A kubelet has one outage at a time: another one, or its end, ends it.
-                if OUTAGES.contains(&what) {
-                    for outage in OUTAGES {
-                        let actor = Actors::id_of_fault(&format!("{outage} {target}"));
-                        if self.spans.current(&actor, SpanClass::Fault).is_some() {
-                            self.spans.end(&actor, SpanClass::Fault, at);
-                            what = if window == Window::Ends { outage } else { what };
-                        }
-                    }
-                }
-                self.fault(at, &format!("{what} {target}"), text, window);
+                self.fault_of_kubelet(at, &step.targets().fault.unwrap_or_default(), action, text);
             }
             _ => match (step.disturbance(), step.targets().fault) {
                 (Some(DisturbanceChange::Begins { rule, at_most }), _) => {
@@ -104,16 +92,37 @@ impl Recorder {
         }
     }
 
+    /// Records the fault that an action on a kubelet starts or ends.
+    pub(super) fn fault_of_kubelet(&mut self, at: Micros, kubelet: &str, action: KubeletAction, text: String) {
+        let (mut what, window) = kubelet_window(action);
+        // A kubelet has one outage at a time: another one, or its end, ends it.
+        if OUTAGES.contains(&what) {
+            for outage in OUTAGES {
+                let actor = Actors::id_of_fault(&format!("{outage} {kubelet}"));
+                if self.spans.current(&actor, SpanClass::Fault).is_some() {
+                    self.spans.end(&actor, SpanClass::Fault, at);
+                    what = if window == Window::Ends { outage } else { what };
+                }
+            }
+        }
+        self.fault(at, &format!("{what} {kubelet}"), text, window);
+    }
+
     /// Records the begin, an effect or the end of a fault.
     pub(super) fn fault(&mut self, at: Micros, name: &str, text: String, window: Window) {
         let actor = self.actors.fault(name);
         let interest = match window {
-            Window::Moment => Interest::Call,
+            Window::Moment | Window::Hit => Interest::Call,
             Window::Begins | Window::Ends => Interest::State,
         };
         let id = self.push(at, &actor, Verb::Fault, text, interest);
         match window {
             Window::Moment => {}
+            Window::Hit => {
+                if let Some(draft) = self.points.last_mut() {
+                    draft.point.fault = Some(name.to_owned());
+                }
+            }
             Window::Begins => self.spans.begin(&actor, SpanClass::Fault, name, at, Some(id)),
             Window::Ends => self.spans.end(&actor, SpanClass::Fault, at),
         }

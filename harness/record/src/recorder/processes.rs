@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use judge::object::text;
+use scenario::step::KubeletAction;
 use serde_json::Value;
 
 use super::Recorder;
@@ -44,6 +45,15 @@ pub enum StageEventKind {
         /// If it is a rule, which the quiet end of a run removes: how many effects it has at most.
         rule: Option<Limit>,
     },
+    /// An action of the plan on a kubelet.
+    Kubelet {
+        /// The kubelet, for example `kubelet of m-1`.
+        kubelet: String,
+        /// The action.
+        action: KubeletAction,
+        /// What happened.
+        text: String,
+    },
 }
 
 /// The limit of a rule.
@@ -58,6 +68,8 @@ pub struct Limit {
 pub enum Window {
     /// It has an effect only at this moment.
     Moment,
+    /// Its rule changes a request at this moment.
+    Hit,
     /// It can have an effect from now on.
     Begins,
     /// It has no effect from now on.
@@ -79,6 +91,7 @@ impl Recorder {
                     let label = if runs { "running" } else { "down" };
                     self.spans.begin(&actor, SpanClass::Process, label, at, Some(id));
                 }
+                StageEventKind::Kubelet { kubelet, action, text } => self.fault_of_kubelet(at, &kubelet, action, text),
                 StageEventKind::Fault {
                     name,
                     text,
@@ -103,7 +116,7 @@ impl Recorder {
                             }
                         }
                         (Window::Ends, _) => drop(rules.remove(&actor)),
-                        (Window::Moment, _) => self.count_effect(&mut rules, &actor, at),
+                        (Window::Moment | Window::Hit, _) => self.count_effect(&mut rules, &actor, at),
                         (Window::Begins, None) => {}
                     }
                 }

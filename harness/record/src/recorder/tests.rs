@@ -6,6 +6,7 @@ use scenario::job::Job;
 use scenario::kinds;
 use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
+use scenario::step::{KubeletAction, KubeletFaultKind};
 use scenario::{Scenario, StageKind};
 use serde_json::json;
 
@@ -284,15 +285,27 @@ fn windows_of_the_stage_end_with_their_last_effect_the_quiet_end_or_the_run() {
             rule,
         },
     };
+    let kubelet = |seconds: i64, action: KubeletAction| StageEvent {
+        number: None,
+        at: at(seconds),
+        what: StageEventKind::Kubelet {
+            kubelet: "kubelet of m-1".to_owned(),
+            action,
+            text: String::new(),
+        },
+    };
     let endless = Some(Limit { at_most: None });
     let twice = Some(Limit { at_most: Some(2) });
     let events = vec![
         fault(5, "rule", Window::Begins, endless),
         fault(12, "twice", Window::Begins, twice),
-        fault(13, "twice", Window::Moment, None),
-        fault(14, "twice", Window::Moment, None),
+        fault(13, "twice", Window::Hit, None),
+        fault(14, "twice", Window::Hit, None),
         fault(15, "lag", Window::Begins, None),
         fault(20, "lag", Window::Ends, None),
+        kubelet(21, KubeletAction::Stop),
+        kubelet(25, KubeletAction::Partition),
+        kubelet(27, KubeletAction::End(KubeletFaultKind::Outage)),
         fault(30, "stop", Window::Begins, None),
         fault(45, "after the quiet end", Window::Begins, endless),
         fault(60, "after the run", Window::Begins, None),
@@ -306,6 +319,8 @@ fn windows_of_the_stage_end_with_their_last_effect_the_quiet_end_or_the_run() {
             ("rule", 0, Some(30)),
             ("twice", 2, Some(4)),
             ("lag", 5, Some(10)),
+            ("stop of the kubelet of m-1", 11, Some(15)),
+            ("partition of the kubelet of m-1", 15, Some(17)),
             ("stop", 20, None)
         ]
     );
