@@ -4,6 +4,8 @@
 //! CPU time and memory from the kernel. If an etcd and a kube-apiserver are available, they get the same load
 //! in the same run. The sections are modules; `docs/reference/benchmarks.md` explains the figures.
 
+#[path = "first_light/dashboard.rs"]
+mod dashboard;
 #[path = "first_light/endurance.rs"]
 mod endurance;
 #[path = "first_light/figures.rs"]
@@ -57,9 +59,11 @@ const ROLLOUT_LIMIT: Duration = Duration::from_mins(40);
 const RUN_LIMIT: Duration = Duration::from_mins(4);
 /// The same for the section that creates machines several times, on both sides.
 const MACHINES_LIMIT: Duration = Duration::from_mins(40);
+/// The same for worlds with and without a dashboard.
+const DASHBOARD_LIMIT: Duration = Duration::from_mins(15);
 /// The machines of a health check in the section health.
 const HEALTH_CHECKED: u32 = 10_000;
-const SECTIONS: [&str; 9] = [
+const SECTIONS: [&str; 10] = [
     "start",
     "api",
     "sim",
@@ -67,6 +71,7 @@ const SECTIONS: [&str; 9] = [
     "machine",
     "rollout",
     "health",
+    "dashboard",
     "pressure",
     "endurance",
 ];
@@ -76,7 +81,7 @@ const SECTIONS: [&str; 9] = [
 #[command(name = "first_light")]
 struct Arguments {
     /// Only the sections whose name contains one of these: start, api, sim, world, machine, rollout, health,
-    /// pressure, endurance
+    /// dashboard, pressure, endurance
     filters: Vec<String>,
 
     /// Writes the figures as JSON, too
@@ -168,6 +173,9 @@ fn main() -> Result<()> {
                 health_check_process::measure(&mut figures, HEALTH_CHECKED).await
             };
             bounded("health", SECTION_LIMIT, Box::pin(measured)).await?;
+        }
+        if chosen("dashboard") {
+            bounded("dashboard", DASHBOARD_LIMIT, Box::pin(dashboard::measure(&mut figures))).await?;
         }
         if chosen("pressure") {
             let measured = Box::pin(pressure::measure(&mut figures, arguments.runs, arguments.machines));

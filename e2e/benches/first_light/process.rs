@@ -1,6 +1,6 @@
 //! Processes: starts them, and stops them with their descendants.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -96,8 +96,17 @@ impl Drydock {
 
     /// Starts it with these arguments; returns when it serves.
     pub async fn start_with(arguments: &[&str]) -> Result<Self> {
+        Self::start_in(Path::new("."), arguments).await
+    }
+
+    /// Starts it in a folder with these arguments; returns when it serves.
+    pub async fn start_in(folder: &Path, arguments: &[&str]) -> Result<Self> {
         let mut command = Command::new(DRYDOCK);
-        command.arg("up").args(arguments).stdout(Stdio::piped());
+        command
+            .current_dir(folder)
+            .arg("up")
+            .args(arguments)
+            .stdout(Stdio::piped());
         let mut process = Process::start(&mut command)?;
         let output = process.child.stdout.take().context("no standard output")?;
         let mut output = BufReader::new(output).lines();
