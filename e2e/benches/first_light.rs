@@ -30,6 +30,8 @@ mod peer;
 mod pressure;
 #[path = "first_light/process.rs"]
 mod process;
+#[path = "first_light/report.rs"]
+mod report;
 #[path = "first_light/rollout.rs"]
 mod rollout;
 #[path = "first_light/simulation.rs"]
@@ -63,10 +65,11 @@ const MACHINES_LIMIT: Duration = Duration::from_mins(40);
 const DASHBOARD_LIMIT: Duration = Duration::from_mins(15);
 /// The machines of a health check in the section health.
 const HEALTH_CHECKED: u32 = 10_000;
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "start",
     "api",
     "sim",
+    "report",
     "world",
     "machine",
     "rollout",
@@ -80,7 +83,7 @@ const SECTIONS: [&str; 10] = [
 #[derive(Debug, Parser)]
 #[command(name = "first_light")]
 struct Arguments {
-    /// Only the sections whose name contains one of these: start, api, sim, world, machine, rollout, health,
+    /// Only the sections whose name contains one of these: start, api, sim, report, world, machine, rollout, health,
     /// dashboard, pressure, endurance
     filters: Vec<String>,
 
@@ -148,6 +151,9 @@ fn main() -> Result<()> {
         }
         if chosen("sim") {
             bounded("sim", SECTION_LIMIT, simulation::measure(&mut figures)).await?;
+        }
+        if chosen("report") {
+            bounded("report", SECTION_LIMIT, report::measure(&mut figures)).await?;
         }
         if chosen("world") {
             let measured = Box::pin(world::measure(&mut figures, arguments.nodes));

@@ -61,7 +61,7 @@ async fn write_definition(client: &Client) -> Result<()> {
 }
 
 /// The quantile of the values; `None` without values.
-fn quantile(values: &mut [f64], rank: f64) -> Option<f64> {
+pub fn quantile(values: &mut [f64], rank: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
     #[allow(

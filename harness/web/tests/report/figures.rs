@@ -55,7 +55,6 @@ fn figures_of_large_reports() {
         })
         .collect();
     let report = Report::open(&record).unwrap();
-    report.page.press("w");
     println!(
         "2,000 boxes: {:.1} ms for each frame",
         report.page.eval(DRAWING).as_f64().unwrap()

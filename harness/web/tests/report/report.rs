@@ -83,10 +83,16 @@ pub(crate) fn large(count: usize) -> RunRecord {
     let count = u32::try_from(count).unwrap();
     record.points = (1..=count)
         .map(|number| {
-            let mut point = template[number as usize % template.len()].clone();
+            let mut point = template[(number as usize - 1) % template.len()].clone();
+            // Causes and previous writes are those of the same round.
+            let before = number - point.number;
+            point.cause = point.cause.map(|cause| cause + before).filter(|cause| *cause <= count);
+            point.previous = point.previous.map(|previous| previous + before);
+            point.seen.iter_mut().for_each(|seen| *seen += before);
+            point.seen.retain(|seen| *seen <= count);
             point.number = number;
             point.at = record::Micros(u64::from(number) * 1000);
-            (point.cause, point.previous, point.violates) = (None, None, None);
+            point.violates = None;
             point
         })
         .collect();
