@@ -99,6 +99,25 @@ pub struct GroupRecord {
 }
 
 impl CampaignRecord {
+    /// Whether all seeds passed and reached what the suites declare.
+    pub fn passed(&self) -> bool {
+        self.failed == 0 && self.rare().next().is_none()
+    }
+
+    /// The declared events that occurred in fewer than one of a hundred seeds. None if the campaign has too few seeds to decide.
+    pub fn rare(&self) -> impl Iterator<Item = &EventTally> {
+        let decides = self.seeds >= ONE_OF;
+        self.events
+            .iter()
+            .filter(move |event| decides && self.reach(event) != Reach::Reached)
+    }
+
+    /// The number of failures that are in no group, because a campaign compares only some of many.
+    pub fn ungrouped(&self) -> u64 {
+        let grouped = self.groups.iter().map(|group| group.seeds.len() as u64);
+        self.failed.saturating_sub(grouped.sum())
+    }
+
     /// Whether it reached an event.
     pub fn reach(&self, event: &EventTally) -> Reach {
         match (event.declared, event.seeds) {
@@ -157,7 +176,12 @@ mod tests {
             seeds,
             times: seeds,
         };
-        assert_eq!(campaign(of).reach(&event), expected);
+        let campaign = CampaignRecord {
+            events: vec![event],
+            ..campaign(of)
+        };
+        assert_eq!(campaign.reach(&campaign.events[0]), expected);
+        assert_eq!(campaign.passed(), expected == Reach::Reached || of < ONE_OF);
     }
 
     #[test]

@@ -15,11 +15,16 @@ pub const MOST_BYTES: u64 = 128 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// It is too large.
-    #[error("it has {bytes} bytes; a record has at most {MOST_BYTES}: it is not a {FILE}")]
+    #[error("it has {bytes} bytes; a record has at most {MOST_BYTES}: it is not a {file}")]
     TooLarge {
         /// Its size.
         bytes: u64,
+        /// The name of files with such records.
+        file: &'static str,
     },
+    /// It has no content.
+    #[error("it is empty: it was not written or copied completely; run the scenario again")]
+    Empty,
     /// A newer program wrote it.
     #[error(
         "version: it has version {found}, and this program reads up to {VERSION}: use the drydock that wrote it, or a newer one"
@@ -114,7 +119,10 @@ fn check_lengths(record: &RunRecord) -> Result<(), ReadError> {
 
 /// Parses a record of any kind, after its size and its version. `file`: the name of files with such records.
 pub(crate) fn checked<T: DeserializeOwned>(text: &[u8], file: &'static str) -> Result<T, ReadError> {
-    check_size(text.len() as u64)?;
+    check_size(text.len() as u64, file)?;
+    if text.trim_ascii().is_empty() {
+        return Err(ReadError::Empty);
+    }
     let failed = |source: serde_json::Error| match source.is_eof() {
         true => ReadError::Truncated { source },
         false => ReadError::NoRecord { file, source },
@@ -126,13 +134,13 @@ pub(crate) fn checked<T: DeserializeOwned>(text: &[u8], file: &'static str) -> R
     serde_json::from_slice(text).map_err(failed)
 }
 
-/// Checks the size of a record before it is read.
+/// Checks the size of a record before it is read. `file`: the name of files with such records.
 ///
 /// # Errors
 /// When it is too large.
-pub fn check_size(bytes: u64) -> Result<(), ReadError> {
+pub fn check_size(bytes: u64, file: &'static str) -> Result<(), ReadError> {
     match bytes > MOST_BYTES {
-        true => Err(ReadError::TooLarge { bytes }),
+        true => Err(ReadError::TooLarge { bytes, file }),
         false => Ok(()),
     }
 }

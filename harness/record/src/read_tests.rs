@@ -67,7 +67,7 @@ fn another_file_is_not_a_record() {
 #[test]
 fn too_large_records_are_refused() {
     assert!(
-        check_size(2 << 30)
+        check_size(2 << 30, FILE)
             .unwrap_err()
             .to_string()
             .contains("2147483648 bytes")

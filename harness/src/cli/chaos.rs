@@ -366,6 +366,13 @@ fn print(campaign: &Campaign, rare: &[Line]) {
         };
         say!("     seeds: {}{more}", shown.join(", "));
     }
+    let grouped: usize = campaign.groups.iter().map(|group| group.seeds.len()).sum();
+    if campaign.interrupt.is_none() && grouped < failed {
+        say!(
+            "{} of the failures: not compared, because only the first {MOST_COMPARED} are",
+            failed - grouped
+        );
+    }
     for line in rare {
         say!(
             "RARE: {} {:?} occurred in {} of {seeds} seeds; its suite declares that it occurs in one of a hundred",

@@ -1,5 +1,7 @@
 //! `drydock validate`: checks files without running anything.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,6 +14,9 @@ use super::output::say;
 use super::{Ended, Outcome, Stop};
 use crate::report::record::read_from;
 use crate::schema::FileKind;
+
+/// The maximum size of a file that is no record, in bytes. The parser needs a multiple of it.
+const MOST_BYTES: u64 = 16 << 20;
 
 #[derive(Args, Debug)]
 #[command(
@@ -51,17 +56,24 @@ impl Validate {
     /// Checks a file. Returns a description of its content.
     fn check(&self, file: &Path, scenarios: &[Scenario]) -> Result<String, Stop> {
         let shown = file.display();
-        let text =
-            std::fs::read_to_string(file).map_err(|error| Stop::Usage(format!("cannot read {shown}: {error}")))?;
-        let kind = match self.kind {
-            Some(kind) => kind,
-            None => kind_of(&text).ok_or_else(|| {
-                Stop::Usage(format!(
-                    "{shown}: its fields are those of no kind of file: set --kind to scenario, plan, stale, \
-                     api-faults, cloud-faults, fakecloud or record"
-                ))
-            })?,
-        };
+        let cannot = |error: io::Error| Stop::Usage(format!("cannot read {shown}: {error}"));
+        if self.kind == Some(FileKind::Record) || self.kind.is_none() && is_record(file).map_err(cannot)? {
+            return check_record(file);
+        }
+        let bytes = std::fs::metadata(file).map_err(cannot)?.len();
+        if bytes > MOST_BYTES {
+            return Err(Stop::Usage(format!(
+                "{shown}: it has {bytes} bytes, and files of these kinds have at most {MOST_BYTES}: split it, or set --kind record \
+                 if it is the record of a run"
+            )));
+        }
+        let text = std::fs::read_to_string(file).map_err(cannot)?;
+        let kind = self.kind.or_else(|| kind_of(&text)).ok_or_else(|| {
+            Stop::Usage(format!(
+                "{shown}: its fields are those of no kind of file: set --kind to scenario, plan, stale, \
+                 api-faults, cloud-faults, fakecloud or record"
+            ))
+        })?;
         let count = |rules: usize| format!("valid, {rules} {}", if rules == 1 { "rule" } else { "rules" });
         Ok(match kind {
             FileKind::Scenario => {
@@ -89,21 +101,34 @@ impl Validate {
                 fakecloud::Config::from_yaml(&shown.to_string(), &text)?;
                 format!("valid, {}", kind.description())
             }
-            FileKind::Record => {
-                let record = read_from(file)?;
-                let (place, points) = (&record.meta.place, record.points.len());
-                format!(
-                    "valid, record of {} on {} with {points} events",
-                    place.scenario, place.stage
-                )
-            }
+            FileKind::Record => check_record(file)?,
         })
     }
+}
+
+fn check_record(file: &Path) -> Result<String, Stop> {
+    let record = read_from(file)?;
+    let (place, points) = (&record.meta.place, record.points.len());
+    Ok(format!(
+        "valid, record of {} on {} with {points} events",
+        place.scenario, place.stage
+    ))
 }
 
 fn stages(scenario: &Scenario) -> String {
     let on = StageKind::ALL.into_iter().filter(|stage| scenario.runs_on(*stage));
     on.map(|stage| stage.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the name or the first bytes of a file are those of a record, which may be cut off or too large to be read.
+fn is_record(file: &Path) -> io::Result<bool> {
+    if file.is_dir() || file.file_name().is_some_and(|name| name == record::FILE) {
+        return Ok(true);
+    }
+    let mut head = Vec::new();
+    File::open(file)?.take(64).read_to_end(&mut head)?;
+    head.retain(|byte| !byte.is_ascii_whitespace());
+    Ok(head.starts_with(b"{\"version\":"))
 }
 
 /// The kind of file that the fields suggest. A text that is not YAML counts as a scenario, whose errors have positions.
@@ -183,5 +208,37 @@ mod tests {
     #[case::another_file("apiVersion: v1", None)]
     fn fields_suggest_the_kind_of_file(#[case] text: &str, #[case] expected: Option<FileKind>) {
         assert_eq!(kind_of(text), expected);
+    }
+
+    #[rstest]
+    #[case::a_truncated_record("kept.json", "{ \"version\": 1, \"meta\"", "ends in the middle")]
+    #[case::an_empty_record("run.drydock.json", "", "it is empty")]
+    fn a_record_is_recognized_also_if_it_is_cut_off(#[case] name: &str, #[case] text: &str, #[case] expected: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        let message = validated(&file);
+        assert!(message.contains(expected), "{message}");
+    }
+
+    #[test]
+    fn a_huge_file_is_refused_before_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("story.yaml");
+        std::fs::File::create(&file).unwrap().set_len(2 << 30).unwrap();
+        let message = validated(&file);
+        assert!(
+            message.contains("it has 2147483648 bytes") && message.contains("split it"),
+            "{message}"
+        );
+    }
+
+    /// Why a file is not valid.
+    fn validated(file: &Path) -> String {
+        let command = Validate {
+            files: vec![file.to_owned()],
+            kind: None,
+        };
+        command.check(file, &[]).unwrap_err().to_string()
     }
 }

@@ -11,7 +11,7 @@ use judge::invariants::{self, Coverage};
 use scenario::occurred::Group;
 use scenario::result::RunResult;
 
-use super::files::write_file;
+use super::files::{read_record, write_file};
 use crate::campaign::groups::FailureGroup;
 use crate::campaign::suite::Suite;
 use crate::campaign::tally::{Line, Tally};
@@ -102,7 +102,7 @@ pub fn write_page(folder: &Path, record: &CampaignRecord, page: &Path) -> io::Re
 /// See [`CampaignError`].
 pub fn read_from(folder: &Path) -> Result<CampaignRecord, CampaignError> {
     let path = folder.join(CAMPAIGN_FILE);
-    let text = std::fs::read(&path).map_err(|source| match source.kind() {
+    let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => CampaignError::NoCampaign {
             folder: folder.to_owned(),
         },
@@ -110,8 +110,13 @@ pub fn read_from(folder: &Path) -> Result<CampaignRecord, CampaignError> {
             path: path.clone(),
             source,
         },
-    })?;
-    read_campaign(&text).map_err(|source| CampaignError::Invalid { path, source })
+    };
+    let invalid = |source| CampaignError::Invalid {
+        path: path.clone(),
+        source,
+    };
+    let text = read_record(&path, CAMPAIGN_FILE).map_err(failed)?.map_err(invalid)?;
+    read_campaign(&text).map_err(invalid)
 }
 
 fn record_of(folder: &Path, campaign: &EndedCampaign<'_>) -> CampaignRecord {
@@ -287,5 +292,14 @@ mod tests {
         std::fs::write(folder.path().join(CAMPAIGN_FILE), "{\"version\": 1, \"suites\": [").unwrap();
         let message = read_from(folder.path()).unwrap_err().to_string();
         assert!(message.contains("ends in the middle"), "{message}");
+        let file = std::fs::File::create(folder.path().join(CAMPAIGN_FILE)).unwrap();
+        let message = read_from(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("it is empty"), "{message}");
+        file.set_len(2 << 30).unwrap();
+        let message = read_from(folder.path()).unwrap_err().to_string();
+        assert!(
+            message.contains("2147483648 bytes") && message.contains(CAMPAIGN_FILE),
+            "{message}"
+        );
     }
 }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 /// The version of the format.
 const VERSION: &str = "0.0.0";
+/// The variables in which CI systems put the identifier of a run.
+const RUNS: [&str; 2] = ["GITHUB_RUN_ID", "CI_PIPELINE_ID"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -16,6 +18,9 @@ struct Document {
     report_format: &'static str,
     spec_version: &'static str,
     generated_by: &'static str,
+    /// The run of the CI system, which several reports may belong to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<String>,
     results: Results,
 }
 
@@ -62,16 +67,18 @@ struct Test {
 /// # Errors
 /// When the file cannot be written.
 pub fn write(path: &Path, runs: &[RunResult], started: Timestamp, stopped: Timestamp) -> std::io::Result<()> {
-    let document = document(runs, started, stopped);
+    let run = RUNS.iter().find_map(|name| std::env::var(name).ok());
+    let document = document(runs, started, stopped, run);
     super::files::write_file(path, &serde_json::to_vec_pretty(&document)?)
 }
 
-fn document(runs: &[RunResult], started: Timestamp, stopped: Timestamp) -> Document {
+fn document(runs: &[RunResult], started: Timestamp, stopped: Timestamp, run: Option<String>) -> Document {
     let passed = runs.iter().filter(|run| run.passed()).count();
     Document {
         report_format: "CTRF",
         spec_version: VERSION,
         generated_by: "drydock",
+        run_id: run.filter(|run| !run.is_empty()),
         results: Results {
             tool: Tool {
                 name: "drydock",
@@ -125,7 +132,8 @@ mod tests {
             ..broken.clone()
         };
         let at = |second| Timestamp::from_second(second).unwrap();
-        let document = serde_json::to_value(document(&[broken, passed], at(1), at(3))).unwrap();
+        let document = serde_json::to_value(document(&[broken, passed], at(1), at(3), Some("17".to_owned()))).unwrap();
+        assert_eq!(document["runId"], "17");
         assert_eq!(
             (&document["reportFormat"], &document["specVersion"]),
             (&json!("CTRF"), &json!(VERSION))

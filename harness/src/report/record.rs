@@ -1,12 +1,9 @@
 //! Writes and reads the record of a run, and makes its HTML report.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use ::record::{
-    FILE, Place, Program, ReadError, Recorder, RunRecord, Session, check_size, narrative, read, without_secrets,
-};
+use ::record::{FILE, Place, Program, ReadError, Recorder, RunRecord, Session, narrative, read, without_secrets};
 use clock::Clock;
 use jiff::{SignedDuration, Timestamp};
 use scenario::job::Job;
@@ -14,7 +11,7 @@ use scenario::result::RunResult;
 use sim::{Entry, Trace};
 use stage::StageResult;
 
-use super::files::write_file;
+use super::files::{read_record, write_file};
 use super::{store, trace};
 
 /// The file with the HTML report.
@@ -176,12 +173,7 @@ pub fn read_from(path: &Path) -> Result<RunRecord, RecordError> {
         path: file.clone(),
         source,
     };
-    let opened = File::open(&file).map_err(cannot)?;
-    check_size(opened.metadata().map_err(cannot)?.len()).map_err(invalid)?;
-    let mut text = Vec::new();
-    // The size of a pipe is not known in advance.
-    let limit = ::record::MOST_BYTES + 1;
-    opened.take(limit).read_to_end(&mut text).map_err(cannot)?;
+    let text = read_record(&file, FILE).map_err(cannot)?.map_err(invalid)?;
     read(&text).map_err(invalid)
 }
 
@@ -203,7 +195,7 @@ mod tests {
     fn a_huge_file_is_refused_before_it_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("huge.json");
-        File::create(&path).unwrap().set_len(2 << 30).unwrap();
+        std::fs::File::create(&path).unwrap().set_len(2 << 30).unwrap();
         let message = read_from(&path).unwrap_err().to_string();
         assert!(message.contains("2147483648 bytes"), "{message}");
     }

@@ -27,13 +27,18 @@ pub fn campaign_page(campaign: &CampaignRecord, report: impl Fn(&str) -> String)
 
 fn head(campaign: &CampaignRecord) -> String {
     let CampaignRecord { seeds, failed, .. } = campaign;
-    let (class, state) = if *failed > 0 {
-        ("fail", "FAILED")
-    } else {
-        ("pass", "PASSED")
+    let (class, state) = match campaign.passed() {
+        true => ("pass", "PASSED"),
+        false => ("fail", "FAILED"),
     };
+    let rare: Vec<String> = campaign.rare().map(|event| escaped(&event.name)).collect();
     let sentence = match (failed, campaign.groups.len()) {
-        (0, _) => format!("All {} passed", counted(*seeds, "seed")),
+        (0, _) if rare.is_empty() => format!("All {} passed", counted(*seeds, "seed")),
+        (0, _) => format!(
+            "All {} passed, but fewer than one of a hundred had {}",
+            counted(*seeds, "seed"),
+            rare.join(", ")
+        ),
         (failed, 1) => format!("{failed} of {} failed, all in the same way", counted(*seeds, "seed")),
         (failed, groups) => format!("{failed} of {} failed, in {groups} ways", counted(*seeds, "seed")),
     };
@@ -54,11 +59,16 @@ fn head(campaign: &CampaignRecord) -> String {
     let facts = facts
         .iter()
         .map(|(name, value)| format!("<span>{name} <b>{}</b></span>", escaped(value)));
-    let note = match campaign.interrupted {
-        true => {
+    let note = match (campaign.interrupted, campaign.ungrouped()) {
+        (true, _) => {
             "<p class=\"note\">The campaign was interrupted: its failures are not compared with undisturbed runs.</p>"
+                .to_owned()
         }
-        false => "",
+        (false, 0) => String::new(),
+        (false, more) => format!(
+            "<p class=\"note\">In no group: {}. Only the first ones are compared with undisturbed runs.</p>",
+            counted(more, "failure")
+        ),
     };
     format!(
         "<header class=\"head\"><h1 class=\"verdict\"><span class=\"badge {class}\">{state}</span><span>{sentence}</span></h1>\

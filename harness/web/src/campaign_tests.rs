@@ -111,14 +111,39 @@ fn texts_cannot_become_elements_and_the_page_requests_nothing() {
 
 #[test]
 fn a_campaign_without_failures_says_so_and_an_interrupted_one_too() {
-    let passed = CampaignRecord {
+    let mut passed = CampaignRecord {
         failed: 0,
         groups: Vec::new(),
         interrupted: true,
         ..campaign()
     };
+    passed.events.retain(|event| event.seeds > 10);
     let page = campaign_page(&passed, str::to_owned);
-    for text in ["All 1000 seeds passed", "PASSED", "The campaign was interrupted"] {
+    for text in ["All 1000 seeds passed<", "PASSED", "The campaign was interrupted"] {
         position(&page, text);
     }
+}
+
+#[test]
+fn a_campaign_whose_seeds_pass_fails_if_a_declared_event_is_too_rare() {
+    let rare = CampaignRecord {
+        failed: 0,
+        groups: Vec::new(),
+        ..campaign()
+    };
+    let page = campaign_page(&rare, str::to_owned);
+    position(&page, "FAILED");
+    position(
+        &page,
+        "All 1000 seeds passed, but fewer than one of a hundred had rare, never<",
+    );
+}
+
+#[test]
+fn a_campaign_with_many_failures_says_how_many_are_in_no_group() {
+    let many = CampaignRecord {
+        failed: 40,
+        ..campaign()
+    };
+    position(&campaign_page(&many, str::to_owned), "In no group: 14 failures.");
 }
