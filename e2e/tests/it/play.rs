@@ -223,7 +223,7 @@ fn the_page_of_a_played_run_shows_what_a_fault_leads_to() {
     page.wait("document.getElementById('list').textContent.includes('stop the kubelet of')");
     page.wait("document.getElementById('active-faults').textContent.includes('Kubelets Stop')");
     page.press("v");
-    page.wait("!['paused', 'goes on as fast as possible'].includes(document.getElementById('play-state').textContent)");
+    page.wait("!['paused', 'running at full speed'].includes(document.getElementById('play-state').textContent)");
     page.wait("document.getElementById('list').textContent.includes('Ended: the kubelet has stopped')");
     assert_eq!(page.complaints(), Vec::<String>::new());
     playing.process.end();

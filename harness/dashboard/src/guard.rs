@@ -56,7 +56,7 @@ pub(crate) enum Refusal {
     Secret,
     #[error("the request does not come from the dashboard's page")]
     Origin,
-    #[error("the dashboard only shows: start it with `drydock up --buttons` to inject faults")]
+    #[error("the dashboard is read-only: restart `drydock up` or `drydock play` with --buttons to inject faults")]
     ReadOnly,
 }
 

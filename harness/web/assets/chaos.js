@@ -34,7 +34,7 @@ export function chaos(view, settings) {
 	const lasting = element("div", { id: "active-faults" });
 	const row = (text, input) => element("label", {}, element("span", {}, text), input);
 	const rows = { targets: row("Target", targets), seconds: row("Seconds", seconds), code: row("Code", code) };
-	const note = settings.buttons ? null : element("p", {}, "This dashboard only shows. Run the command, or start ", element("code", {}, "drydock up --buttons"), ".");
+	const note = settings.buttons ? null : element("p", {}, "This dashboard is read-only. Run the command, or restart drydock with ", element("code", {}, "--buttons"), ".");
 	fill(box, element("h2", {}, "Faults"), row("Fault", choice), rows.targets, rows.seconds, rows.code, preview, settings.buttons ? inject : null, note, result, lasting);
 	let [asked, timer] = [0, 0];
 	let followed = null;

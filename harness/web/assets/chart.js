@@ -17,10 +17,7 @@ const MEANINGS = { Running: "--good", "Ready nodes": "--good", answered: "--good
 const SOLID = ["Running", "Ready nodes", "answered"];
 const OTHERS = ["--accent", "--text", "--muted"];
 
-/**
- * The color and the dashes of a line.
- * @returns {{variable: string, dash: number[]}}
- */
+/** The color and the dashes of a line. */
 function lineOf(counter, number) {
 	const dash = SOLID.includes(counter.name) ? DASHES[0] : DASHES[1 + (number % (DASHES.length - 1))];
 	return { variable: MEANINGS[counter.name] ?? OTHERS[number % OTHERS.length], dash };
@@ -59,21 +56,16 @@ export function charts(state, colors) {
 	};
 }
 
-/**
- * A figure for each chart of the record.
- * @param {import("./state.js").State} state
- * @param {import("./palette.js").Colors} colors
- * @returns {(() => void)[]} draws them
- */
+/** A figure for each chart of the record; the results draw them. */
 function figures(state, colors) {
-	/** @type {Map<string, any[]>} */
 	const byChart = new Map();
 	for (const counter of state.index.record.counters) {
 		if (!byChart.has(counter.chart)) byChart.set(counter.chart, []);
 		byChart.get(counter.chart).push(counter);
 	}
 	const made = [...byChart].map(([name, counters]) => {
-		const shown = counters.slice(0, DASHES.length);
+		const shown = counters.slice(0, DASHES.length - 1);
+		const rest = counters.length - shown.length;
 		const keys = shown.map((counter, number) => {
 			const key = element("span", { class: "key" }, counter.name);
 			const { variable, dash } = lineOf(counter, number);
@@ -83,7 +75,7 @@ function figures(state, colors) {
 		});
 		const canvas = element("canvas", { height: CHART_HEIGHT, role: "img", "aria-label": `Chart: ${name}` });
 		const most = shown.flatMap((counter) => counter.steps).reduce((highest, step) => Math.max(highest, step.value), 1);
-		const figure = element("figure", { role: "group", "aria-label": name }, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys), canvas);
+		const figure = element("figure", { role: "group", "aria-label": name }, element("figcaption", {}, element("b", {}, name), `highest ${most}`, ...keys, rest > 0 ? `and ${rest} more` : null), canvas);
 		return { figure, draw: () => drawChart(canvas, shown, most, state, colors) };
 	});
 	const box = byId("charts");
@@ -92,11 +84,6 @@ function figures(state, colors) {
 	return made.map((one) => one.draw);
 }
 
-/**
- * @param {any[]} counters
- * @param {import("./state.js").State} state
- * @param {import("./palette.js").Colors} colors
- */
 function drawChart(canvas, counters, most, state, colors) {
 	// As wide as the timeline, which has a scroll bar beside it; the border counts.
 	canvas.style.width = `${byId("lanes").clientWidth + 2}px`;

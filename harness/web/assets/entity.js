@@ -7,10 +7,7 @@ import { described, nameOf } from "./model.js";
 /** The most items of a list. */
 const MOST_ITEMS = 100;
 
-/**
- * A list of which the rest is counted.
- * @param {any[]} items
- */
+/** A list of which the rest is counted. */
 function limited(items) {
 	const rest = items.length - MOST_ITEMS;
 	return element("ul", {}, ...items.slice(0, MOST_ITEMS), rest > 0 ? element("li", {}, `and ${rest} more`) : null);
@@ -77,18 +74,22 @@ export function selection(view) {
 
 	async function draw() {
 		const tile = view.tile();
-		const token = JSON.stringify([tile?.key, tile && described(tile)]);
+		const owner = view.world.entities.get(view.chosenOwner);
+		const token = JSON.stringify([tile?.key, tile && described(tile), owner]);
 		if (token === shown) return;
 		shown = token;
-		if (!tile) {
+		if (!tile && !owner) {
 			fill(box, element("h2", {}, "Nothing is selected"), element("p", {}, "Choose a tile, or press an arrow key in the topology."));
 			return;
 		}
-		const head = [element("h2", {}, nameOf(tile)), ...described(tile).split("; ").map((line) => element("p", {}, line))];
-		fill(box, ...head);
-		const ids = [tile.machine?.id, tile.node?.id].filter(Boolean);
-		const found = await Promise.all(ids.map((id) => details(id, token)));
-		if (token === shown) fill(box, ...head, ...found.flat());
+		const heads = [
+			tile ? [element("h2", {}, nameOf(tile)), ...described(tile).split("; ").map((line) => element("p", {}, line))] : [],
+			owner ? [element("h2", {}, `${owner.kind} ${owner.name}`), element("p", {}, `${owner.state} ready`)] : [],
+		];
+		fill(box, ...heads.flat());
+		const parts = [[tile?.machine, tile?.node], [owner]].map((of) => Promise.all(of.filter(Boolean).map(({ id }) => details(id, token))));
+		const found = await Promise.all(parts);
+		if (token === shown) fill(box, ...heads.flatMap((head, number) => [...head, ...found[number].flat()]));
 	}
 	return () => void draw();
 }

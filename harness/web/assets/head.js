@@ -61,10 +61,7 @@ function savedPlan(meta) {
 	return element("p", {}, element("a", { href, download: "plan.yaml" }, "Save this plan"), " and run ", element("code", {}, "drydock run --plan plan.yaml"), " if the command above names a file that you do not have.");
 }
 
-/**
- * The disturbances of the plan, with their hits.
- * @param {{what: string, hits: number}[]} all
- */
+/** The disturbances of the plan, with their hits. */
 function disturbances(all) {
 	if (all.length === 0) return null;
 	const hit = all.filter((one) => one.hits > 0).length;
@@ -72,10 +69,7 @@ function disturbances(all) {
 	return element("details", {}, element("summary", {}, `${counted(all.length, "disturbance")}, ${hit} with hits`), element("ul", {}, ...items));
 }
 
-/**
- * Copies a text, also where the page has no access to the clipboard.
- * @param {Element} status
- */
+/** Copies a text, also where the page has no access to the clipboard. */
 async function copyText(text, status) {
 	try {
 		await navigator.clipboard.writeText(text);

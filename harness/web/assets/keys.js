@@ -29,11 +29,7 @@ const SEARCH = [
 	["is:violation is:failed", "violations, failed calls"],
 ];
 
-/**
- * Selects the next event of a list after the selected one, or the previous one.
- * @param {import("./state.js").State} state
- * @param {import("./record.js").Point[]} points
- */
+/** Selects the next event of a list after the selected one, or the previous one. */
 function step(state, points, direction) {
 	const selected = state.selected;
 	const candidates = direction > 0 ? points : [...points].reverse();

@@ -11,10 +11,7 @@ const AXIS = 20;
 /** How near the pointer must be to an event, in pixels. */
 const NEAR = 8;
 
-/**
- * Where the events of a part of a row are: below its text.
- * @param {import("./layout.js").Bar} bar
- */
+/** Where the events of a part of a row are: below its text. */
 function middleOf(bar) {
 	return bar.height > 16 ? bar.height - 5 : bar.height / 2;
 }

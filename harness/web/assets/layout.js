@@ -9,11 +9,7 @@ const BAR = 20;
 const THIN = 7;
 const GAP = 5;
 
-/**
- * The children of each actor.
- * @param {import("./record.js").Index} index
- * @returns {Map<string, import("./record.js").Actor[]>}
- */
+/** The children of each actor. */
 function childrenOf(index) {
 	const children = new Map();
 	for (const actor of index.actors.values()) {

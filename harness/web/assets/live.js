@@ -57,11 +57,7 @@ class View {
 	}
 }
 
-/**
- * The head: numbers, the search, the plan, the connection.
- * @param {View} view
- * @returns {{draw: () => void, connection: (text: string, lost: boolean) => void}}
- */
+/** The head: numbers, the search, the plan, the connection. */
 function liveHead(view) {
 	const counts = element("span", { class: "counts", id: "counts" });
 	const search = element("input", { id: "dim", type: "search", placeholder: "Dim all but …", "aria-label": "Dim all tiles whose name does not contain", oninput: () => {
@@ -88,10 +84,7 @@ function liveHead(view) {
 	};
 }
 
-/**
- * Downloads the session as a plan.
- * @param {Element} result
- */
+/** Downloads the session as a plan. */
 async function savePlan(result) {
 	const answer = await fetch("/api/plan");
 	const text = await answer.text();
@@ -105,12 +98,7 @@ async function savePlan(result) {
 	result.textContent = "saved as session.yaml: drydock run --plan session.yaml --stage sim";
 }
 
-/**
- * Follows the changes of the world. The browser connects again by itself, and names the last change that it has.
- * @param {View} view
- * @param {(text: string, lost: boolean) => void} connection
- * @param {(changes: any) => void} onChange
- */
+/** Follows the changes of the world. The browser connects again by itself, and names the last change that it has. */
 function follow(view, connection, onChange) {
 	const events = new EventSource(`/api/events?after=${view.world.number}`);
 	events.onopen = () => connection("live", false);

@@ -4,7 +4,7 @@
  * @typedef {{id: string, kind: string, name: string, state: string, parent?: string, zone?: string, uid?: string, machine?: string,
  *   node?: string, pods?: {running: number, pending: number, failed: number}}} Entity
  */
-/** @typedef {{key: string, zone: string, machine?: Entity, vm?: Entity, node?: Entity, state: string, bad: boolean, text: string}} Tile */
+/** @typedef {{key: string, zone: string, machine?: Entity, vm?: Entity, node?: Entity, stray?: string, state: string, bad: boolean}} Tile */
 
 /** States in which nothing is wrong, or will soon be right. */
 const GOOD = new Set(["Running", "Ready", "running", "pending", "Pending", "new", "InPlaceUpdating", "Running:Preserved"]);
@@ -19,6 +19,8 @@ export class World {
 		this.number = 0;
 		/** @type {Tile[] | null} */
 		this.known = null;
+		/** @type {Map<string, number> | null} the numbers of the tiles by the ids of their entities */
+		this.numbers = null;
 	}
 
 	/**
@@ -26,11 +28,25 @@ export class World {
 	 * @param {{number: number, all: boolean, changed: Entity[], removed: string[]}} changes
 	 */
 	apply(changes) {
+		const places = changes.all || changes.removed.length > 0 || changes.changed.some((entity) => !hasPlaceOf(entity, this.entities.get(entity.id)));
 		if (changes.all) this.entities.clear();
 		for (const entity of changes.changed) this.entities.set(entity.id, entity);
 		for (const id of changes.removed) this.entities.delete(id);
 		this.number = changes.number;
-		if (changes.all || changes.changed.length + changes.removed.length > 0) this.known = null;
+		if (places) this.known = this.numbers = null;
+		else if (this.known) this.update(changes.changed);
+	}
+
+	/** Replaces the tiles of entities of which only the states are others. */
+	update(changed) {
+		const known = (this.known = [...this.known]);
+		this.numbers ??= new Map(known.flatMap((tile, number) => [tile.vm, tile.node, tile.machine].filter(Boolean).map(({ id }) => [id, number])));
+		for (const entity of changed) {
+			const number = this.numbers.get(entity.id);
+			if (number === undefined) continue;
+			const { key, zone, machine, vm, node, stray } = { ...known[number], [entity.kind]: entity };
+			known[number] = tile(key, zone, machine, vm, node, stray);
+		}
 	}
 
 	/**
@@ -59,10 +75,6 @@ export class World {
 	}
 }
 
-/**
- * @param {World} world
- * @returns {Tile[]}
- */
 function joined(world) {
 	const [machines, byName, nodes] = [new Map(), new Map(), new Map()];
 	for (const entity of world.entities.values()) {
@@ -93,6 +105,11 @@ function joined(world) {
 	return tiles.sort((one, other) => compared(one.zone, other.zone) || compared(nameOf(one), nameOf(other)));
 }
 
+/** Whether two versions of an entity belong to the same tile. */
+function hasPlaceOf(entity, before) {
+	return before !== undefined && ["name", "zone", "uid", "machine", "node", "parent"].every((of) => entity[of] === before[of]);
+}
+
 function compared(one, other) {
 	return one < other ? -1 : Number(one > other);
 }
@@ -107,12 +124,9 @@ export function nameOf(of) {
 
 function tile(key, zone, machine, vm, node, stray) {
 	// The worst of the three counts: a VM that does not run, a node that is not ready, the phase of the machine.
-	const states = [vm, node, machine].filter(Boolean).map((entity) => entity.state);
-	const isRunning = vm === undefined || vm.state === "running";
-	const wrong = states.find((state) => !GOOD.has(state)) ?? stray;
-	const state = wrong ?? (isRunning ? (machine ?? node ?? vm).state : vm.state);
-	const text = [machine, vm, node].filter(Boolean).map((entity) => entity.name).join(" ").toLowerCase();
-	return { key, zone, machine, vm, node, state, bad: wrong !== undefined, text };
+	const wrong = [vm, node, machine].find((entity) => entity && !GOOD.has(entity.state))?.state ?? stray;
+	const state = wrong ?? (vm && vm.state !== "running" ? vm : (machine ?? node ?? vm)).state;
+	return { key, zone, machine, vm, node, stray, state, bad: wrong !== undefined };
 }
 
 /**

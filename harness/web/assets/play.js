@@ -7,7 +7,7 @@ import { post } from "./chaos.js";
 /** The speeds of the choice: virtual seconds per second. */
 const SPEEDS = [1, 10, 60, 300, 1000, 3600, 10000];
 /** The words of the states. */
-const STATES = { paused: "paused", runs: "goes on", seeks: "goes on as fast as possible" };
+const STATES = { paused: "paused", runs: "running", seeks: "running at full speed" };
 /** The time between two drawings of the clock, in milliseconds. */
 const TICK = 100;
 

@@ -22,20 +22,14 @@ const NEWEST_VERSION = 1;
  * @returns {Promise<any>}
  */
 export async function decode(text) {
-	const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+	const packed = Uint8Array.fromBase64?.(text.trim()) ?? Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
 	const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
 	const record = JSON.parse(await new Response(stream).text());
 	if (!(record.version <= NEWEST_VERSION)) throw new Error(`The record has version ${record.version}, and this page shows up to ${NEWEST_VERSION}`);
 	return record;
 }
 
-/**
- * Adds a value to the list of a key.
- * @template K, V
- * @param {Map<K, V[]>} map
- * @param {K} key
- * @param {V} value
- */
+/** Adds a value to the list of a key. */
 function addTo(map, key, value) {
 	const list = map.get(key);
 	if (list) list.push(value);

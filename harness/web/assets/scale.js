@@ -8,15 +8,15 @@ const LARGEST_GAP = 0.03;
 /** Gaps up to this length, in microseconds, are not marked. */
 const SHORT = 1e6;
 
-/**
- * The longest length of a gap, so that no gap takes more than its share.
- * @param {number[]} gaps
- */
+/** The longest length of a gap, so that no gap takes more than its share. */
 function limitOfGaps(gaps) {
 	const share = Math.max(LARGEST_GAP, 2 / Math.max(1, gaps.length));
 	let limit = gaps.reduce((most, gap) => Math.max(most, gap), 1);
-	for (let round = 0; round < 40; round++) {
-		limit = share * gaps.reduce((sum, gap) => sum + Math.min(gap, limit), 0);
+	for (let round = 0, before = 0; round < 40 && limit !== before; round++) {
+		before = limit;
+		let sum = 0;
+		for (const gap of gaps) sum += Math.min(gap, before);
+		limit = share * sum;
 	}
 	return Math.max(1, limit);
 }
@@ -137,10 +137,7 @@ export class Scale {
 	}
 }
 
-/**
- * The index of the last value that is at most a value, in an increasing list; 0 if there is none.
- * @param {Float64Array} list
- */
+/** The index of the last value that is at most a value, in an increasing list; 0 if there is none. */
 function lastAtMost(list, value) {
 	let [low, high] = [0, list.length];
 	while (high - low > 1) {

@@ -49,7 +49,7 @@ export function topology(view) {
 	let [shownTiles, shownWidth] = [null, 0];
 
 	const isHighlighted = (tile) => {
-		if (view.search && !tile.text.includes(view.search.toLowerCase())) return false;
+		if (view.search && ![tile.machine, tile.vm, tile.node].some((one) => one?.name.toLowerCase().includes(view.search.toLowerCase()))) return false;
 		return view.chosenOwner === null || view.world.owners(tile.machine).some((owner) => owner.id === view.chosenOwner);
 	};
 
@@ -97,6 +97,8 @@ export function topology(view) {
 		context.fillStyle = ink;
 		// A problem is also a form: a bar across the tile.
 		if (tile.bad) context.fillRect(x, y + height - Math.max(1, height / 5), width, Math.max(1, height / 5));
+		// Without a letter, a state on the way to Running is a bar at the side.
+		else if (letter !== "R" && width < WITH_LETTER - 2) context.fillRect(x, y, Math.max(1, width / 5), height);
 		if (width >= WITH_NAME - 2) {
 			context.font = "10.5px system-ui, sans-serif";
 			context.fillText(shortened(nameOf(tile), Math.floor(width / 6)), x + 4, y + 9);

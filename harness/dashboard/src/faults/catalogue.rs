@@ -113,6 +113,7 @@ fn machines() -> Vec<Fault> {
         vm("vm.start", "Start", None),
         vm("vm.reboot", "Reboot", None),
         vm("vm.hold", "Hold in its state", Some("release")),
+        vm("vm.step", "Next state, while it is held", None),
         vm("vm.release", "Release", None),
         vm("vm.delete", "Delete in the cloud", None),
         vm("vm.preempt", "Preempt after a notice of two minutes", None),
@@ -305,6 +306,16 @@ fn api() -> Vec<Fault> {
         ),
         api("api.timeout", "Timeouts (504)", json!({ "fail": { "code": 504 } })),
         api(
+            "api.gone",
+            "Old revisions are gone (410)",
+            json!({ "fail": { "code": 410 } }),
+        ),
+        api(
+            "api.tooLarge",
+            "Objects are too large (413)",
+            json!({ "fail": { "code": 413 } }),
+        ),
+        api(
             "api.unauthorized",
             "The token has expired (401)",
             json!({ "fail": { "code": 401 } }),
@@ -323,6 +334,16 @@ fn api() -> Vec<Fault> {
             "api.slow",
             "Requests take 2 s longer",
             json!({ "delay": { "by": "2s" } }),
+        ),
+        api(
+            "api.slowResponses",
+            "Responses take 2 s longer",
+            json!({ "delay": { "at": "afterCommit", "by": "2s" } }),
+        ),
+        api(
+            "api.lostRequests",
+            "Requests are lost",
+            json!({ "drop": { "at": "beforeCommit" } }),
         ),
         api(
             "api.lostResponses",
@@ -347,6 +368,11 @@ fn api() -> Vec<Fault> {
         api("api.freezeWatch", "Watches are silent", json!({ "freezeWatch": {} })),
         api("api.truncateWatch", "Watches end", json!({ "truncateWatch": {} })),
         api(
+            "api.brokenWatch",
+            "Watches break within their second event",
+            json!({ "truncateWatch": { "afterEvents": 1, "midway": true } }),
+        ),
+        api(
             "api.refuse",
             "Connections are refused",
             json!({ "partition": { "how": "refuse" } }),
@@ -360,6 +386,11 @@ fn api() -> Vec<Fault> {
             "api.compact",
             "Discard the history: no watch can resume",
             json!({ "compact": {} }),
+        ),
+        once(
+            "api.compactBehind",
+            "Discard the history of watches that are behind",
+            json!({ "compact": { "behindOnly": true } }),
         ),
         once(
             "api.restart",
@@ -456,6 +487,30 @@ fn cloud() -> Vec<Fault> {
             json!({ "partial": "disks", "error": "capacity" }),
         ),
         of_call(
+            "cloud.partialNetwork",
+            "Creations end with network interfaces and no VM",
+            "createMachine",
+            json!({ "partial": "nics", "error": "quota" }),
+        ),
+        of_call(
+            "cloud.partialInitialization",
+            "Initializations end with the first network interface",
+            "initializeMachine",
+            json!({ "partial": "nics", "code": "Internal" }),
+        ),
+        of_call(
+            "cloud.partialUpdate",
+            "Updates end with the tags",
+            "updateMachine",
+            json!({ "partial": "tags", "code": "Internal" }),
+        ),
+        of_call(
+            "cloud.lateDeletion",
+            "Deletions take 30 s",
+            "deleteMachine",
+            json!({ "effectDelay": "30s" }),
+        ),
+        of_call(
             "cloud.stuckDeletion",
             "Deletions do not end",
             "deleteMachine",
@@ -490,6 +545,12 @@ fn cloud() -> Vec<Fault> {
             "Volumes are attached 30 s later",
             "attachVolume",
             json!({ "effectDelay": "30s" }),
+        ),
+        of_call(
+            "cloud.keptVolume",
+            "Volumes cannot be detached",
+            "detachVolume",
+            json!({ "code": "Internal" }),
         ),
     ]
 }

@@ -405,13 +405,10 @@ fn on_the_world(
             plan.begin.push(FaultStep::same(step(
                 json!({ "apiFault": { "rule": rule, "mayMiss": true } }),
             )?));
-            let hits = if fault.lasts {
+            if fault.lasts {
                 plan.end.push(FaultStep::same(step(json!({ "liftApiFault": name }))?));
-                "requests of mcm"
-            } else {
-                "the next request of mcm"
-            };
-            plan.hits.push(hits.to_owned());
+            }
+            plan.hits.push(requests_of(&fault.rule["match"], fault.lasts));
         }
         _ => {
             let mut rule = named(&fault.rule, &name);
@@ -426,10 +423,32 @@ fn on_the_world(
             rule["mayMiss"] = true.into();
             plan.begin.push(FaultStep::same(step(json!({ "inject": rule }))?));
             plan.end.push(FaultStep::same(step(json!({ "lift": name }))?));
-            plan.hits.push("calls of the cloud".to_owned());
+            let call = fault.rule["match"]["call"].as_str();
+            plan.hits.push(call.map_or_else(
+                || "calls of the cloud".to_owned(),
+                |call| format!("calls {call} of the cloud"),
+            ));
         }
     }
     Ok(plan)
+}
+
+/// The requests that a rule hits, in words: `update, patch requests of mcm for leases`.
+fn requests_of(matches: &Value, lasts: bool) -> String {
+    let verbs = matches["verbs"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let verbs: Vec<&str> = verbs.collect();
+    let what = match (lasts, verbs.is_empty()) {
+        (true, true) => "requests".to_owned(),
+        (true, false) => format!("{} requests", verbs.join(", ")),
+        (false, _) => "the next request".to_owned(),
+    };
+    let resource = matches["resource"].as_str();
+    let of = resource.map_or_else(String::new, |resource| format!(" for {resource}"));
+    format!("{what} of mcm{of}")
 }
 
 fn named(rule: &Value, name: &str) -> Value {

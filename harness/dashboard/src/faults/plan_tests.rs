@@ -55,6 +55,71 @@ fn each_fault_has_steps_a_preview_a_command_if_there_is_one_and_an_end_if_it_las
     }
 }
 
+/// All legal faults of the tables in docs/reference/cloud-faults.md and docs/using/api-server-faults.md, less what a rule only
+/// varies (how often, when, for whom).
+#[test]
+fn each_action_has_a_fault() {
+    let all = all();
+    let has = |is: &dyn Fn(&Value) -> bool| all.iter().any(|fault| is(&fault.rule["action"]));
+    for code in [401, 403, 409, 410, 413, 429, 500, 503, 504] {
+        assert!(has(&|action| action["fail"]["code"] == code), "{code}");
+    }
+    for action in ["delay", "drop", "fail"] {
+        for at in ["beforeCommit", "afterCommit"] {
+            let is_at = |rule: &Value| rule["at"] == at || rule["at"].is_null() && at == "beforeCommit";
+            assert!(has(&|rule| rule.get(action).is_some_and(is_at)), "{action} {at}");
+        }
+    }
+    for action in [
+        "truncateWatch",
+        "freezeWatch",
+        "lagWatch",
+        "staleList",
+        "staleGet",
+        "partition",
+        "compact",
+        "restart",
+    ] {
+        assert!(has(&|rule| rule.get(action).is_some()), "{action}");
+    }
+    for (call, action) in [
+        ("createMachine", "lostReply"),
+        ("createMachine", "effectDelay"),
+        ("createMachine", "stuck"),
+        ("createMachine", "partial"),
+        ("initializeMachine", "partial"),
+        ("updateMachine", "partial"),
+        ("deleteMachine", "effectDelay"),
+        ("deleteMachine", "stuck"),
+        ("deleteMachine", "partial"),
+        ("getMachineStatus", "stale"),
+        ("listMachines", "stale"),
+        ("attachVolume", "code"),
+        ("attachVolume", "effectDelay"),
+        ("detachVolume", "code"),
+    ] {
+        let is = |fault: &Fault| fault.rule["match"]["call"] == call && fault.rule["action"].get(action).is_some();
+        assert!(all.iter().any(is), "{call} {action}");
+    }
+    for action in [
+        "kill", "stop", "start", "reboot", "hold", "step", "release", "delete", "preempt", "panic",
+    ] {
+        assert!(all.iter().any(|fault| fault.name == format!("vm.{action}")), "{action}");
+    }
+}
+
+#[rstest]
+#[case::all("api.slow", "requests of mcm")]
+#[case::writes("api.conflict", "update, patch requests of mcm")]
+#[case::renewals("api.loseLease", "update, patch requests of mcm for leases")]
+#[case::once("api.compact", "the next request of mcm")]
+#[case::one_method("cloud.lostVolume", "calls attachVolume of the cloud")]
+#[case::all_methods("cloud.slow", "calls of the cloud")]
+fn a_preview_says_what_a_rule_hits(#[case] name: &str, #[case] expected: &str) {
+    let fault = all().into_iter().find(|fault| fault.name == name).unwrap();
+    assert_eq!(decide(&valid(&fault), &fleet(), 1).unwrap().hits, [expected]);
+}
+
 /// A plan that creates the machine of the requests.
 fn session() -> scenario::plan::Plan {
     let scenario = scenario::Scenario::new("session", "A session.");

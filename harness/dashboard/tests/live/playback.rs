@@ -189,7 +189,7 @@ fn a_world_is_played_with_the_keyboard() {
     playing.page.press("<");
     playing.page.wait("document.getElementById('play-speed').value === '1'");
     playing.page.press(" ");
-    playing.is("goes on");
+    playing.is("running");
     playing
         .page
         .wait("/^\\+30m0[1-9]/.test(document.getElementById('play-clock').textContent)");

@@ -114,6 +114,10 @@ fn a_deployment_or_a_search_dims_the_tiles_of_other_machines() {
     live.page
         .wait("document.querySelector('#owners .link').ariaPressed === 'true'");
     assert_eq!(opaque(), json!([false, true, true]));
+    live.page
+        .wait("document.getElementById('entity').textContent.includes('Conditions of poolAvailable True')");
+    let details = live.page.text("document.getElementById('entity').textContent");
+    assert!(details.starts_with("deployment pool3"), "{details}");
     live.page.click("#owners .link");
     live.page
         .wait("document.querySelector('#owners .link').ariaPressed === 'false'");

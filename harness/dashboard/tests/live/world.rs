@@ -243,7 +243,7 @@ fn fill_small(world: &mut LiveWorld, now: Timestamp) {
         json!({
             "metadata": { "name": name, "namespace": "default", "creationTimestamp": "2030-01-01T00:00:00Z", "ownerReferences": owners },
             "spec": { "replicas": 3, "selector": { "matchLabels": { "name": "pool" } }, "template": { "metadata": { "labels": { "name": "pool" } }, "spec": { "class": { "kind": "MachineClass", "name": "class-a" } } } },
-            "status": { "readyReplicas": ready },
+            "status": { "readyReplicas": ready, "conditions": [{ "type": "Available", "status": "True", "reason": "MinimumReplicasAvailable" }] },
         })
     };
     let mut deployment = of(None, "pool", 3);

@@ -47,7 +47,7 @@ pub(super) struct Shown {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Dashboard")]
 pub(super) struct DashboardFlags {
-    /// Lets the dashboard inject faults; without it the dashboard only shows
+    /// Lets the dashboard inject faults; without it the dashboard is read-only
     #[arg(long, conflicts_with = "no_dashboard")]
     buttons: bool,
 
