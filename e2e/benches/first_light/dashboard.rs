@@ -53,7 +53,7 @@ pub async fn measure(figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// A world in a folder of its own: there is one in a folder.
+/// A running `drydock up` in its own folder, because a folder can have only one.
 struct Folder {
     drydock: Drydock,
     _folder: tempfile::TempDir,
