@@ -607,3 +607,75 @@ async fn events_expire_an_hour_after_their_last_write() {
     let left = ["written-again", "a", "b", "c"].map(|name| world.get("events", name).is_some());
     assert_eq!(left, [false, true, true, true]);
 }
+
+/// Writes once, while an update is reviewed.
+struct Meanwhile(parking_lot::Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
+impl crate::reviewer::Reviewer for Meanwhile {
+    fn mutate(&self, _: crate::reviewer::Subject<'_>, _: &mut Vec<String>) -> Result<Option<Value>, ApiError> {
+        if let Some(write) = self.0.lock().take() {
+            write();
+        }
+        Ok(None)
+    }
+
+    fn validate(&self, _: crate::reviewer::Subject<'_>, _: &mut Vec<String>) -> Result<(), ApiError> {
+        Ok(())
+    }
+}
+
+#[rstest]
+#[case::deleted(true, true, false, Err(404))]
+#[case::deleted_without_revision(false, true, false, Err(404))]
+#[case::changed(true, false, true, Err(409))]
+#[case::changed_without_revision(false, false, true, Ok(()))]
+#[case::replaced(true, true, true, Err(409))]
+#[case::replaced_without_revision(false, true, true, Ok(()))]
+fn an_update_meets_what_is_written_while_it_is_reviewed(
+    #[case] with_revision: bool,
+    #[case] deletes: bool,
+    #[case] writes: bool,
+    #[case] expected: Result<(), u16>,
+) {
+    let world = Arc::new(World::new());
+    let event = |count: u64| json!({ "metadata": { "name": "e" }, "count": count });
+    let mut update = world.create("events", event(1)).unwrap();
+    update["count"] = json!(3);
+    metadata::of_mut(&mut update).remove("uid");
+    if !with_revision {
+        metadata::of_mut(&mut update).remove("resourceVersion");
+    }
+    let other = Arc::clone(&world);
+    let write = move || {
+        if deletes {
+            other.delete("events", "e", None).unwrap();
+        }
+        match (deletes, writes) {
+            (true, true) => other.create("events", event(2)).map(drop).unwrap(),
+            (false, true) => other.update("events", Part::Main, event(2)).map(drop).unwrap(),
+            (_, false) => {}
+        }
+    };
+    let options = WriteOptions {
+        reviewer: Some(Arc::new(Meanwhile(parking_lot::Mutex::new(Some(Box::new(write)))))),
+        ..WriteOptions::default()
+    };
+    let key = Key::new("work", "e");
+    let updated = world
+        .registry
+        .update(world.entry("events"), &key, Part::Main, update, &options);
+    assert_eq!(updated.map(drop).map_err(|error| error.code), expected);
+    let count = world.get("events", "e").map(|event| event["count"].clone());
+    let left = match (expected, writes) {
+        (Ok(()), _) => Some(json!(3)),
+        (Err(_), true) => Some(json!(2)),
+        (Err(_), false) => None,
+    };
+    assert_eq!(count, left);
+}

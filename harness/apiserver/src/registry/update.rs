@@ -64,25 +64,12 @@ impl Registry {
             metadata::check_name(&value, &key.name)?;
         }
         create::check_namespace(resource, &key.namespace, &value)?;
-        let conditional = !metadata::text(&value, "resourceVersion").is_empty();
         loop {
             let current = self.get(entry, key)?;
             check_uid(resource, &current, &value)?;
-            if conditional {
-                let old = entry.decoded(&current)?;
-                return match self.attempt(
-                    entry,
-                    (&current, &old),
-                    part,
-                    Change::by_writer(requested, value, warnings),
-                    options,
-                )? {
-                    Attempt::Done(written) => Ok(written),
-                    Attempt::Raced => Err(ApiError::modified(resource, &key.name)),
-                };
-            }
             let old = entry.decoded(&current)?;
             let change = Change::by_writer(requested, value.clone(), warnings.clone());
+            // After a concurrent write, the update is checked against the new state: the object may be gone.
             match self.attempt(entry, (&current, &old), part, change, options)? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Raced => {}
