@@ -1,7 +1,7 @@
 // The table of invariants and expectations.
 
 import { byId, element, fill, linkButton, table } from "./dom.js";
-import { relative } from "./text.js";
+import { grouped, relative } from "./text.js";
 import { unmetTable } from "./detail.js";
 
 /** The words of the states; the color only repeats them. */
@@ -25,7 +25,7 @@ export function checks(state) {
 			element("td", {}, check.statement),
 			element("td", {}, check.unmet?.length > 0 ? unmetTable(check.unmet) : check.observed ?? "", ...(check.readings ?? []).map((reading) => element("div", {}, reading))),
 			element("td", { class: isIdle ? "state-none" : `state-${check.state}` }, isIdle ? "not evaluated" : WORDS[check.state]),
-			element("td", { class: "count" }, check.evaluated.toLocaleString("en")),
+			element("td", { class: "count" }, grouped(check.evaluated)),
 			element("td", {}, times, violation ? " " : null, violation),
 		);
 	};

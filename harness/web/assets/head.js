@@ -1,7 +1,7 @@
 // The head of the page: the verdict, the command that repeats the run, the plan, and what is not part of the record.
 
 import { button, byId, element, fill, linkButton } from "./dom.js";
-import { counted, duration, relative } from "./text.js";
+import { counted, duration, grouped, relative } from "./text.js";
 import { activity, lastWrite, neverCalled } from "./activity.js";
 
 /**
@@ -20,7 +20,7 @@ export function head(index, select) {
 		["Stage", meta.target ? `${meta.stage} with ${meta.target}` : meta.stage],
 		["Seed", String(meta.seed)],
 		["Lasted", `${duration(meta.lasted)}, ${duration(meta.wallSeconds * 1e6)} by the wall clock`],
-		["Events", index.points.length.toLocaleString("en")],
+		["Events", grouped(index.points.length)],
 		["Machines", String(machines)],
 		["Faults", String([...index.actors.values()].filter((actor) => actor.kind === "fault").length)],
 		meta.mutant ? ["Planted defect", `${meta.mutant} (put into mcm by --mutant, to test the tests)`] : null,
@@ -29,7 +29,7 @@ export function head(index, select) {
 		meta.trace ? ["Trace", meta.trace.hash.slice(0, 12)] : null,
 	];
 	const never = neverCalled(index);
-	const missing = dropped.map((kind) => `${kind.count.toLocaleString("en")} ${kind.what}`);
+	const missing = dropped.map((kind) => `${grouped(kind.count)} ${kind.what}`);
 	fill(
 		byId("head"),
 		element("h1", { class: "verdict" }, state, element("span", {}, verdict.sentence)),

@@ -63,7 +63,7 @@ export function laidOut(index, pods) {
 	const podRow = (pod) => row(`  ${pod.name}`, `pod ${pod.name}`, [{ id: pod.id, height: THIN + 3, classes: ["phase"] }], [pod.id]);
 
 	const machines = of("machine");
-	const zones = of("zone").sort((one, other) => one.name.localeCompare(other.name));
+	const zones = of("zone").sort((one, other) => (one.name < other.name ? -1 : 1));
 	for (const zone of zones) {
 		heading(`Zone ${zone.name}: machines with VM and node`);
 		machines.filter((machine) => machine.zone === zone.id).forEach(machineRow);

@@ -1,7 +1,7 @@
 // The list of events in the time range. Only the visible rows exist.
 
 import { byId, element, fill } from "./dom.js";
-import { counted, relative } from "./text.js";
+import { counted, grouped, relative } from "./text.js";
 import { actorName } from "./record.js";
 
 /** The height of a row, and the number of rows above and below the visible ones. */
@@ -61,8 +61,8 @@ export function list(state) {
 		if (isShown) box.setAttribute("aria-activedescendant", `event-${state.selected}`);
 		else box.removeAttribute("aria-activedescendant");
 		const all = state.index.points.length;
-		const found = state.search ? `${counted(visible.length, "event")} of ${state.inRange.toLocaleString("en")} in this range match` : `${counted(visible.length, "event")} in this range`;
-		head.textContent = visible.length === all ? `All ${counted(all, "event")}` : `${found}; ${all.toLocaleString("en")} in the run`;
+		const found = state.search ? `${counted(visible.length, "event")} of ${grouped(state.inRange)} in this range match` : `${counted(visible.length, "event")} in this range`;
+		head.textContent = visible.length === all ? `All ${counted(all, "event")}` : `${found}; ${grouped(all)} in the run`;
 	}
 
 	function reveal(number) {

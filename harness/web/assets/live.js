@@ -1,5 +1,6 @@
 // The dashboard: follows the world by server-sent events.
 
+import { grouped } from "./text.js";
 import { button, byId, element, fill } from "./dom.js";
 import { Colors, styleOf } from "./palette.js";
 import { World } from "./model.js";
@@ -73,7 +74,7 @@ function liveHead(view) {
 		draw: () => {
 			const numbers = new Map();
 			for (const entity of view.world.entities.values()) numbers.set(entity.kind, (numbers.get(entity.kind) ?? 0) + 1);
-			fill(counts, ...kinds.map(([kind, name]) => element("span", {}, element("b", {}, (numbers.get(kind) ?? 0).toLocaleString("en")), ` ${name}`)));
+			fill(counts, ...kinds.map(([kind, name]) => element("span", {}, element("b", {}, grouped(numbers.get(kind) ?? 0)), ` ${name}`)));
 			const bad = view.world.tiles().filter((tile) => tile.bad).length;
 			byId("topology-head").textContent = view.world.tiles().length === 0 ? "There are no machines and nodes yet." : bad > 0 ? `▲ ${bad} of ${view.world.tiles().length} have a problem` : `${view.world.tiles().length} without a problem`;
 		},

@@ -32,9 +32,13 @@ async function start() {
 	checks(state);
 	printing(state);
 	keys(state);
-	const draw = () => drawings.forEach((one) => one());
-	state.onChange(draw);
-	new ResizeObserver(() => state.changed()).observe(byId("main"));
+	const size = () => `${byId("main").clientWidth} ${innerHeight}`;
+	let drawn = "";
+	state.onChange(() => {
+		drawn = size();
+		drawings.forEach((one) => one());
+	});
+	new ResizeObserver(() => size() !== drawn && state.changed()).observe(byId("main"));
 	window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 		colors.forget();
 		state.changed();
@@ -42,7 +46,7 @@ async function start() {
 	window.addEventListener("hashchange", () => state.restore());
 	if (location.hash.length > 1) state.restore();
 	else if (index.violations.length > 0) state.select(index.violations[0].number);
-	draw();
+	state.changed();
 }
 
 start().catch(failed);

@@ -1,7 +1,7 @@
 // The playback of a simulated world: pause, one event, one step of the scenario, a speed, on to the violation.
 
 import { button, byId, element, fill } from "./dom.js";
-import { relative } from "./text.js";
+import { grouped, relative } from "./text.js";
 import { post } from "./chaos.js";
 
 /** The speeds of the choice: virtual seconds per second. */
@@ -41,7 +41,7 @@ export function playback(first) {
 		control("play-step", "Next step", "m", () => void send("step")),
 		control("play-end", "Next violation or end", "v", () => void send("end")),
 	];
-	const speed = element("select", { id: "play-speed", onchange: () => void choose() }, ...SPEEDS.map((times) => element("option", { value: times }, `${times.toLocaleString("en")}×`)), element("option", { value: "max" }, "as fast as possible"));
+	const speed = element("select", { id: "play-speed", onchange: () => void choose() }, ...SPEEDS.map((times) => element("option", { value: times }, `${grouped(times)}×`)), element("option", { value: "max" }, "as fast as possible"));
 	const clock = element("span", { id: "play-clock", class: "clock" });
 	const result = element("span", { id: "play-state", role: "status", tabindex: -1 });
 	fill(box, ...buttons, element("label", {}, "Speed ", speed), clock, result);

@@ -24,7 +24,7 @@ const NEWEST_VERSION = 1;
 export async function decode(text) {
 	const packed = Uint8Array.fromBase64?.(text.trim()) ?? Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
 	const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-	const record = JSON.parse(await new Response(stream).text());
+	const record = await new Response(stream).json();
 	if (!(record.version <= NEWEST_VERSION)) throw new Error(`The record has version ${record.version}, and this page shows up to ${NEWEST_VERSION}`);
 	return record;
 }

@@ -40,14 +40,10 @@ export class Scale {
 		const inGaps = gaps.reduce((sum, gap) => sum + Math.min(gap, limit), 0);
 		/** The width of an event. Folded, the events together take half of the axis. */
 		this.slot = folded ? (inGaps || 1) / Math.max(1, points.length) : 0;
+		const groups = Uint32Array.from(points, (point) => this.group(point.at));
 		const perTime = new Uint32Array(count);
-		/** @type {Map<number, number>} the position of each event among those of its time */
-		this.positions = new Map();
-		for (const point of points) {
-			const group = this.group(point.at);
-			this.positions.set(point.number, perTime[group]);
-			perTime[group] += 1;
-		}
+		/** The position of each event among those of its time. */
+		const positions = groups.map((group) => perTime[group]++);
 		/** Where the events of each time begin and end. */
 		this.starts = new Float64Array(count);
 		this.ends = new Float64Array(count);
@@ -65,6 +61,9 @@ export class Scale {
 			fold.from /= this.total;
 			fold.to /= this.total;
 		}
+		/** @type {Map<number, number>} the place of each event by its number, in their order */
+		this.places = new Map();
+		points.forEach((point, at) => this.places.set(point.number, (this.starts[groups[at]] + (positions[at] + 0.5) * this.slot) / this.total));
 		this.index = index;
 		/** @type {Map<import("./record.js").Span, [number, number]>} the places of states that were asked for */
 		this.spans = new Map();
@@ -89,13 +88,9 @@ export class Scale {
 		return time <= this.times[group] ? this.ends[group] / this.total : this.place(time);
 	}
 
-	/**
-	 * The place of an event.
-	 * @param {import("./record.js").Point} point
-	 */
+	/** The place of an event. */
 	placeOf(point) {
-		const start = this.starts[this.group(point.at)];
-		return (start + (this.positions.get(point.number) + 0.5) * this.slot) / this.total;
+		return this.places.get(point.number);
 	}
 
 	/**

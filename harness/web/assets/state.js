@@ -30,8 +30,8 @@ export class State {
 
 	rescale() {
 		this.scale = new Scale(this.index, this.folded);
-		/** The place of each event, in the order of the events. */
-		this.places = Float64Array.from(this.index.points, (point) => this.scale.placeOf(point));
+		/** The places of the events. */
+		this.places = Float64Array.from(this.scale.places.values());
 	}
 
 	/**

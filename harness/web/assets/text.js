@@ -20,9 +20,14 @@ export function duration(micros) {
 	return `${Math.floor(seconds / 3600)} h ${Math.floor(seconds / 60) % 60} min`;
 }
 
+/** A number with commas. `toLocaleString` needs 20 ms for its first one. */
+export function grouped(count) {
+	return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
 /** A number and its noun. */
 export function counted(count, noun) {
-	return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+	return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** A text of at most that many characters. */
