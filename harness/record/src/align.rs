@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::compare::{ComparedEvents, names};
-use crate::model::{Actor, ActorKind, Micros, Point, RunRecord, Span};
+use crate::model::{Actor, ActorKind, Micros, Point, RunRecord, Span, SpanClass};
 
 /// The events of each run after the first difference that are aligned one by one.
 const WINDOW: usize = 400;
@@ -134,7 +134,8 @@ fn lanes<'a>(one: &'a RunRecord, other: &'a RunRecord) -> Vec<AlignedLane<'a>> {
     for (side, record) in [one, other].into_iter().enumerate() {
         let generated = names(&record.actors);
         let mut spans: BTreeMap<&str, Vec<&Span>> = BTreeMap::new();
-        for span in &record.spans {
+        // A lane shows the phase of a machine, of which its drain is a part.
+        for span in record.spans.iter().filter(|span| span.class != SpanClass::Drain) {
             spans.entry(&span.actor).or_default().push(span);
         }
         for actor in &record.actors {

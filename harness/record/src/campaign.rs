@@ -7,7 +7,7 @@ use crate::read::{self, ReadError};
 /// The name of the file with the record of a campaign.
 pub const CAMPAIGN_FILE: &str = "campaign.drydock.json";
 /// From this number of seeds on, a declared event must occur in one of this many.
-const ONE_OF: u64 = 100;
+pub const RARE_ONE_OF: u64 = 100;
 
 /// The record of one campaign.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ impl CampaignRecord {
 
     /// The declared events that occurred in fewer than one of a hundred seeds. None if the campaign has too few seeds to decide.
     pub fn rare(&self) -> impl Iterator<Item = &EventTally> {
-        let decides = self.seeds >= ONE_OF;
+        let decides = self.seeds >= RARE_ONE_OF;
         self.events
             .iter()
             .filter(move |event| decides && self.reach(event) != Reach::Reached)
@@ -122,7 +122,7 @@ impl CampaignRecord {
     pub fn reach(&self, event: &EventTally) -> Reach {
         match (event.declared, event.seeds) {
             (true, 0) => Reach::Never,
-            (true, seeds) if self.seeds >= ONE_OF && seeds * ONE_OF < self.seeds => Reach::Rarely,
+            (true, seeds) if self.seeds >= RARE_ONE_OF && seeds * RARE_ONE_OF < self.seeds => Reach::Rarely,
             _ => Reach::Reached,
         }
     }
@@ -181,7 +181,7 @@ mod tests {
             ..campaign(of)
         };
         assert_eq!(campaign.reach(&campaign.events[0]), expected);
-        assert_eq!(campaign.passed(), expected == Reach::Reached || of < ONE_OF);
+        assert_eq!(campaign.passed(), expected == Reach::Reached || of < RARE_ONE_OF);
     }
 
     #[test]

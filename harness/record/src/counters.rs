@@ -21,6 +21,7 @@ pub(crate) fn of(actors: &[Actor], spans: &[Span], points: &[Point]) -> Vec<Coun
     for (span, end) in spans.iter().zip(ends) {
         let counted = match (span.class, kinds.get(span.actor.as_str())) {
             (SpanClass::Phase, Some(ActorKind::Machine)) => ("machines by phase", span.label.clone()),
+            (SpanClass::Drain, _) => ("VMs and nodes", "draining nodes".to_owned()),
             (SpanClass::Vm, _) => ("VMs and nodes", "VMs, also stopped ones".to_owned()),
             (SpanClass::Node, _) if span.label == "Ready" => ("VMs and nodes", "Ready nodes".to_owned()),
             _ => continue,

@@ -23,7 +23,7 @@ mod redact;
 pub use self::activity::activity;
 pub use self::align::{AlignedLane, AlignedRow, Alignment, Places, align};
 pub use self::campaign::{
-    CAMPAIGN_FILE, CampaignRecord, EventTally, GroupRecord, InvariantTally, Reach, read_campaign,
+    CAMPAIGN_FILE, CampaignRecord, EventTally, GroupRecord, InvariantTally, RARE_ONE_OF, Reach, read_campaign,
 };
 pub use self::causes::{TraceEntry, TraceEvent};
 pub use self::compare::{Comparison, compare};

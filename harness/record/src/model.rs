@@ -225,6 +225,8 @@ pub struct Span {
 pub enum SpanClass {
     /// The phase of a machine or a pod.
     Phase,
+    /// The drain of a machine's node: of a deletion, a preservation or an update in place.
+    Drain,
     /// The state of a VM.
     Vm,
     /// Whether a node is Ready.

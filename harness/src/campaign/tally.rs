@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use record::RARE_ONE_OF;
 use scenario::occurred::{Group, Occurred};
 use serde::Serialize;
 
 use super::suite::Suite;
-
-/// A declared event must occur in at least one of this many seeds.
-const ONE_OF: u64 = 100;
 
 /// Counts of a campaign.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +64,7 @@ impl Tally {
     /// The events that a suite declares and that occurred in too few seeds, with their counts. Empty if the campaign
     /// has too few seeds to decide.
     pub fn rare(&self, suite: &Suite) -> Vec<Line> {
-        if self.seeds < ONE_OF {
+        if self.seeds < RARE_ONE_OF {
             return Vec::new();
         }
         let line = |(group, name): &(Group, &str)| Line {
@@ -79,7 +77,9 @@ impl Tally {
                 .unwrap_or_default(),
         };
         let declared = suite.declares.iter().map(line);
-        declared.filter(|line| line.count.seeds * ONE_OF < self.seeds).collect()
+        declared
+            .filter(|line| line.count.seeds * RARE_ONE_OF < self.seeds)
+            .collect()
     }
 }
 

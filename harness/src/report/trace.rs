@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use mcm_api::GoDuration;
 use record::{Limit, StageEvent, StageEventKind, TraceEntry, TraceEvent, Window};
 use scenario::plan::Disturbance;
+use scenario::step::KubeletAction;
 use sim::{Entry, Event};
 use stage::plan::schedule::{Part, Scheduled};
 
@@ -84,7 +85,7 @@ fn scheduled_fault(scheduled: &Scheduled, disturbance: Option<&Disturbance>) -> 
     let text = scheduled.text.clone();
     if let Some(Disturbance::Kubelet(fault)) = disturbance {
         return StageEventKind::Kubelet {
-            kubelet: format!("kubelet of {}", fault.machine),
+            kubelet: KubeletAction::target(&fault.machine),
             action: fault.action,
             text,
         };

@@ -9,6 +9,9 @@ const BAR = 20;
 const THIN = 7;
 const GAP = 5;
 
+/** @returns {Bar} */
+const bar = (id, height, ...classes) => ({ id, height, classes });
+
 /** The children of each actor. */
 function childrenOf(index) {
 	const children = new Map();
@@ -36,31 +39,32 @@ export function laidOut(index, pods) {
 		const height = bars.reduce((sum, bar) => sum + bar.height + 1, 0) + GAP;
 		rows.push({ label, title, bars, actors, y: 0, height });
 	};
-	const simple = (actor, classes) => row(actor.name, actor.name, [{ id: actor.id, height: BAR, classes }], [actor.id]);
+	const simple = (actor, kind) => row(actor.name, actor.name, [bar(actor.id, BAR, kind)], [actor.id]);
 
 	heading("Scenario, processes and faults");
-	for (const actor of of("scenario")) simple(actor, ["step"]);
+	for (const actor of of("scenario")) simple(actor, "step");
 	const isShown = (actor) => index.spans.has(actor.id) || index.byActor.has(actor.id);
 	for (const actor of of("process").filter(isShown)) {
-		const bars = [{ id: actor.id, height: BAR, classes: ["process"] }, { id: actor.id, height: THIN - 3, classes: ["leader"] }];
+		const bars = [bar(actor.id, BAR, "process"), bar(actor.id, THIN - 3, "leader")];
 		row(actor.name, `process ${actor.name}`, bars, [actor.id]);
 	}
-	for (const actor of of("fault")) simple(actor, ["fault"]);
-	for (const actor of of("cloud")) row("cloud", "calls of the cloud that are not about a machine", [{ id: actor.id, height: BAR, classes: [] }], [actor.id]);
+	for (const actor of of("fault")) simple(actor, "fault");
+	for (const actor of of("cloud")) row("cloud", "calls of the cloud that are not about a machine", [bar(actor.id, BAR)], [actor.id]);
 
 	const machineRow = (machine) => {
 		const below = children.get(machine.id) ?? [];
-		const bars = [{ id: machine.id, height: BAR, classes: ["phase"] }];
+		const bars = [bar(machine.id, BAR, "phase")];
+		if (index.spans.get(machine.id)?.some((span) => span.class === "drain")) bars.push(bar(machine.id, THIN, "drain"));
 		for (const kind of ["vm", "node"]) {
-			for (const actor of below.filter((child) => child.kind === kind)) bars.push({ id: actor.id, height: THIN, classes: [kind] });
+			for (const actor of below.filter((child) => child.kind === kind)) bars.push(bar(actor.id, THIN, kind));
 		}
 		const parent = index.actors.get(machine.parent ?? "");
-		row(machine.name, `machine ${machine.name}${parent ? ` of set ${parent.name}` : ""}, with its VMs and its node`, bars, bars.map((bar) => bar.id));
+		row(machine.name, `machine ${machine.name}${parent ? ` of set ${parent.name}` : ""}, with its VMs and its node`, bars, [...new Set(bars.map((bar) => bar.id))]);
 		if (!pods) return;
 		const nodes = below.filter((child) => child.kind === "node");
 		for (const node of nodes) for (const pod of children.get(node.id) ?? []) podRow(pod);
 	};
-	const podRow = (pod) => row(`  ${pod.name}`, `pod ${pod.name}`, [{ id: pod.id, height: THIN + 3, classes: ["phase"] }], [pod.id]);
+	const podRow = (pod) => row(`  ${pod.name}`, `pod ${pod.name}`, [bar(pod.id, THIN + 3, "phase")], [pod.id]);
 
 	const machines = of("machine");
 	const zones = of("zone").sort((one, other) => (one.name < other.name ? -1 : 1));
@@ -68,23 +72,23 @@ export function laidOut(index, pods) {
 		heading(`Zone ${zone.name}: machines with VM and node`);
 		machines.filter((machine) => machine.zone === zone.id).forEach(machineRow);
 		const alone = of("vm").filter((vm) => vm.zone === zone.id && vm.parent === undefined);
-		for (const vm of alone) row(vm.name, `VM ${vm.name} without a machine`, [{ id: vm.id, height: THIN + 3, classes: ["vm"] }], [vm.id]);
+		for (const vm of alone) row(vm.name, `VM ${vm.name} without a machine`, [bar(vm.id, THIN + 3, "vm")], [vm.id]);
 	}
 	const withoutVm = machines.filter((machine) => machine.zone === undefined);
 	if (withoutVm.length > 0) heading(zones.length > 0 ? "Machines without a VM" : "Machines");
 	withoutVm.forEach(machineRow);
 	const withoutMachine = of("node").filter((node) => node.parent === undefined);
 	if (withoutMachine.length > 0) heading("Nodes of other clouds");
-	for (const node of withoutMachine) row(node.name, `node ${node.name}`, [{ id: node.id, height: THIN + 3, classes: ["node"] }], [node.id]);
+	for (const node of withoutMachine) row(node.name, `node ${node.name}`, [bar(node.id, THIN + 3, "node")], [node.id]);
 	const pools = [...of("deployment"), ...of("set")];
 	if (pools.length > 0) heading("Deployments and sets");
-	for (const actor of pools) row(actor.name, `${actor.kind} ${actor.name}`, [{ id: actor.id, height: BAR, classes: [] }], [actor.id]);
+	for (const actor of pools) row(actor.name, `${actor.kind} ${actor.name}`, [bar(actor.id, BAR)], [actor.id]);
 	const withoutNode = pods ? of("pod").filter((pod) => pod.parent === undefined) : of("pod");
 	const others = of("object");
 	if (withoutNode.length + others.length > 0) heading("Pods and other objects");
 	if (pods) withoutNode.forEach(podRow);
-	else if (withoutNode.length > 0) row(`pods (${withoutNode.length})`, "all pods; the button `Pods` shows them one by one", [{ id: "pods", height: BAR, classes: [] }], withoutNode.map((pod) => pod.id));
-	if (others.length > 0) row(`others (${others.length})`, "all other objects", [{ id: "others", height: BAR, classes: [] }], others.map((actor) => actor.id));
+	else if (withoutNode.length > 0) row(`pods (${withoutNode.length})`, "all pods; the button `Pods` shows them one by one", [bar("pods", BAR)], withoutNode.map((pod) => pod.id));
+	if (others.length > 0) row(`others (${others.length})`, "all other objects", [bar("others", BAR)], others.map((actor) => actor.id));
 
 	let y = 0;
 	for (const placed of rows) {

@@ -21,6 +21,7 @@ const STATES = {
 	stopping: ["--s-terminating", "s", "falling"],
 	stopped: ["--s-stopped", "S", "falling"],
 	terminated: ["--s-stopped", "t", "falling"],
+	drain: ["--s-terminating", "d", "dots"],
 	Succeeded: ["--s-stopped", "S", ""],
 	leader: ["--s-leader", "L", ""],
 	down: ["--s-down", "D", "rising"],

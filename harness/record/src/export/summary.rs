@@ -131,7 +131,7 @@ fn main_spans(record: &RunRecord) -> Vec<&Span> {
         _ if failed == Some(&*span.actor) => 1,
         SpanClass::Process | SpanClass::Leader => 2,
         SpanClass::Phase => 3,
-        SpanClass::Vm | SpanClass::Node => 4,
+        SpanClass::Vm | SpanClass::Node | SpanClass::Drain => 4,
         SpanClass::Step => 5,
     };
     let mut spans: Vec<&Span> = record.spans.iter().collect();

@@ -115,6 +115,12 @@ impl Recorder {
         };
         let state = if state.is_empty() { "new" } else { state };
         self.spans.begin(actor, class, state, at, Some(id));
+        if kind.key == "Machine" {
+            match drains(object) {
+                true => self.spans.begin(actor, SpanClass::Drain, "drain", at, Some(id)),
+                false => self.spans.end(actor, SpanClass::Drain, at),
+            }
+        }
     }
 
     /// The objects that an object belongs to or depends on, by kind and name.
@@ -166,6 +172,13 @@ fn shown(key: &ObjectKey) -> String {
         "" => format!("{} {}", key.kind, key.name),
         namespace => format!("{} {namespace}/{}", key.kind, key.name),
     }
+}
+
+/// Whether the machine's node is being drained. The last operation of a deletion or an update in place then ends with this
+/// phrase, as upstream; its text names what blocks the drain.
+fn drains(machine: &Value) -> bool {
+    text(machine, "/status/lastOperation/description").ends_with("Initiate node drain")
+        || text(machine, "/status/preservation/stage") == "Draining"
 }
 
 /// Whether a Node is Ready, in a word.

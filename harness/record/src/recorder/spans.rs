@@ -51,7 +51,7 @@ impl Spans {
 
     /// Ends all states of an actor.
     pub(super) fn end_all(&mut self, actor: &str, at: Micros) {
-        for class in [SpanClass::Phase, SpanClass::Vm, SpanClass::Node] {
+        for class in [SpanClass::Phase, SpanClass::Drain, SpanClass::Vm, SpanClass::Node] {
             self.end(actor, class, at);
         }
     }

@@ -135,6 +135,45 @@ fn a_machine_and_its_vm_and_node_are_actors_with_states() {
     assert_eq!(live.steps.last().unwrap().value, 1);
 }
 
+/// A deletion waits for pods, then deletes the VM; before it, the failed machine drained for its preservation.
+#[test]
+fn the_drains_of_a_machine_are_states() {
+    let mut recorder = Recorder::new(START);
+    let step = |version, stage: &str, description: &str| {
+        let mut machine = machine("Failed", version);
+        machine["status"]["preservation"] = json!({ "stage": stage });
+        machine["status"]["lastOperation"] = json!({ "description": description });
+        machine
+    };
+    let steps = [
+        step(1, "", "Machine n-1 is unhealthy"),
+        step(2, "Draining", "Machine n-1 is preserved"),
+        step(3, "Preserved", "Machine n-1 is preserved"),
+        step(4, "Preserved", "VM found. Initiate node drain"),
+        step(5, "Preserved", "Drain waits for 1 pod: web-0. Initiate node drain"),
+        step(6, "Preserved", "Drain successful. Initiate VM deletion"),
+    ];
+    let mut before = None;
+    for (seconds, machine) in (1..).zip(&steps) {
+        observe(
+            &mut recorder,
+            seconds,
+            applied("Machine", machine.clone()),
+            before,
+            &["a change"],
+        );
+        before = Some(machine);
+    }
+    let record = finish(recorder, None);
+    assert_eq!(
+        spans(&record, Class::Drain),
+        [("drain", 2, Some(3)), ("drain", 4, Some(6))]
+    );
+    let draining = record.counters.iter().find(|counter| counter.name == "draining nodes");
+    let values: Vec<u64> = draining.unwrap().steps.iter().map(|step| step.value).collect();
+    assert_eq!(values, [1, 0, 1, 0]);
+}
+
 #[test]
 fn writes_that_change_nothing_are_counted_and_not_recorded() {
     let mut recorder = Recorder::new(START);

@@ -29,7 +29,7 @@ impl StepDefinition for KubeletStep {
     }
 
     fn targets(&self) -> Targets {
-        Targets::fault(&format!("kubelet of {}", self.machine)).on_vm_of(&self.machine)
+        Targets::fault(&KubeletAction::target(&self.machine)).on_vm_of(&self.machine)
     }
 
     fn validate(&self) -> Result<(), Problem> {

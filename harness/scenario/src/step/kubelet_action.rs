@@ -104,9 +104,14 @@ impl KubeletAction {
         }
     }
 
+    /// The name of the target in records.
+    pub fn target(machine: &str) -> String {
+        format!("kubelet of {machine}")
+    }
+
     /// What happens to the kubelet of `machine`, in words.
     pub fn on(self, machine: &str) -> String {
-        let kubelet = format!("the kubelet of {machine}");
+        let kubelet = format!("the {}", Self::target(machine));
         match self {
             Self::Flap(flapping) => format!("cut off and connect {kubelet} in turn, every {}", flapping.every),
             Self::Slow(by) => format!("delay each call of {kubelet} by {by}"),
