@@ -77,6 +77,7 @@ mod preserved_counts_as_broken;
 mod provider_id_write_lost;
 mod removal_unobserved;
 mod request_outlives_check;
+mod requested_counts_as_available;
 mod restart_loses_provider_id;
 mod scale_down_picks_wrong;
 mod scale_up_feeds_old_set;
@@ -212,6 +213,7 @@ pub fn regressions() -> Vec<Entry> {
     entries.push(negative_unavailable::entry());
     entries.push(change_in_response_unseen::entry());
     entries.push(request_outlives_check::entry());
+    entries.push(requested_counts_as_available::entry());
     entries.extend(unreported_defects::entries());
     entries
 }

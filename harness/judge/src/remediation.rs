@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use mcm_api::keys;
 use serde_json::Value;
 
-use crate::object::{annotation, is_deleting, name, share, text};
+use crate::object::{annotation, is_deleting, name, share, text, time};
 use crate::world::WorldState;
 
 /// The status of a Machine's condition; empty: there is none.
@@ -24,6 +25,12 @@ pub fn is_remediation_requested(machine: &Value) -> bool {
     [keys::HEALTH_CHECK_SUCCEEDED, keys::OWNER_REMEDIATED]
         .iter()
         .all(|type_| condition_status(machine, type_) == "False")
+}
+
+/// Since when a health check requests that the Machine's owner replaces it.
+pub fn remediation_requested_at(machine: &Value) -> Option<Timestamp> {
+    let requested = condition(machine, keys::OWNER_REMEDIATED).filter(|_| is_remediation_requested(machine))?;
+    time(requested, "/lastTransitionTime")
 }
 
 /// The reasons of failed checks. Others are those of other controllers.

@@ -365,6 +365,8 @@ defects! {
     ChangeInResponseTriggersNothing = "A27",
     /// A request to the owner of a machine stays when its health check is deleted.
     RequestOutlivesCheck = "A28",
+    /// A machine that a health check wants replaced counts as available for a rollout until its phase changes.
+    RequestedCountAsAvailable = "A29",
 }
 
 impl Defect {

@@ -8,9 +8,9 @@
 //! while paused).
 //!
 //! (c) When a controller removes a Running Machine, at least replicas - maxUnavailable Machines are available, minus
-//! those lost to faults. For one pass after a change of that number the smaller one counts, because an earlier decision
-//! may still be executed. A Machine of the same set that has just become available counts twice: the decision may have been about
-//! it, before it was available.
+//! those lost to faults or to a request of a health check that mcm may not have observed. For one pass after a change
+//! of that number the smaller one counts, because an earlier decision may still be executed. A Machine of the same set
+//! that has just become available counts twice: the decision may have been about it, before it was available.
 //!
 //! Nothing is checked while the MachineDeployment that the Machine's label names does not exist.
 
@@ -26,7 +26,7 @@ use super::check_context::CheckContext;
 use super::judging_rules::JudgingRules;
 use super::named::{Lately, listed};
 use crate::object::{after, annotation, bounds, is_deleting, label, name, owner, phase, share, time, version};
-use crate::remediation::may_be_deleted_by_another;
+use crate::remediation::{may_be_deleted_by_another, remediation_requested_at};
 use crate::world::{WorldState, machines_of};
 
 /// How long requests that mcm started before it observed a change may be in flight: one for each machine of a batch.
@@ -40,8 +40,8 @@ pub(super) struct Size {
     disturbed: BTreeSet<String>,
     /// Minimum of available Machines before a change, and until when earlier decisions may still be executed.
     before: BTreeMap<String, (i64, Timestamp)>,
-    /// When a Machine was removed that a user or a remediation controller deleted, whose VM had ended, or that had failed
-    /// and was preserved.
+    /// When a Machine was removed that a user or a remediation controller deleted, whose VM had ended, that had failed
+    /// and was preserved, or whose replacement a health check had just requested.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
     /// When a Machine of each set became available.
     gained: BTreeMap<String, VecDeque<Timestamp>>,
@@ -169,7 +169,10 @@ impl Check for Size {
         }
         // A rollout does not count preserved failed machines as available, and removes them in the same pass as others.
         let kept = context.before.is_some_and(|before| phase(before) == "Failed:Preserved");
-        if kept || lost {
+        // A rollout that has not observed the request of a health check counts the Machine as available.
+        let requested =
+            remediation_requested_at(machine).is_some_and(|at| context.at() <= context.rules.pass_after(at));
+        if kept || lost || requested {
             self.lost
                 .entry(deployment_name.to_owned())
                 .or_default()

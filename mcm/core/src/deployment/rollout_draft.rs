@@ -94,11 +94,12 @@ impl SetDraft {
         !self.is_chosen(machine) && self.is_available(machine, now)
     }
 
-    /// Whether the machine is available, and will not be deleted on the autoscaler's request.
+    /// Whether the machine is available, and will not be deleted on the request of the autoscaler or of a health check.
     pub fn is_available(&self, machine: &Machine, now: Timestamp) -> bool {
-        let is_chosen = is_chosen_for_deletion(&self.set, machine) && !machine.status.is_kept();
+        let requested = machine.status.is_remediation_requested() && !defect!(RequestedCountAsAvailable);
+        let leaves = (requested || is_chosen_for_deletion(&self.set, machine)) && !machine.status.is_kept();
         let min_ready_seconds = min_ready_seconds(&self.set, self.honours_min_ready_seconds);
-        !is_chosen && is_available(machine, min_ready_seconds, now).is_ok()
+        !leaves && is_available(machine, min_ready_seconds, now).is_ok()
     }
 
     /// How many machines serve once the set has its desired size.

@@ -66,6 +66,25 @@ fn a_machine_that_a_remediation_controller_deletes_counts_as_lost(
 }
 
 #[rstest]
+#[case::within_a_pass(SOON, None)]
+#[case::after_it(LATER, Some("I7"))]
+fn a_machine_that_a_health_check_wants_replaced_counts_as_lost_for_a_pass(
+    #[case] time: Duration,
+    #[case] violated: Option<&str>,
+) {
+    let condition =
+        |type_: &str| json!({ "type": type_, "status": "False", "lastTransitionTime": "1970-01-01T00:00:00Z" });
+    let conditions = [keys::HEALTH_CHECK_SUCCEEDED, keys::OWNER_REMEDIATED].map(condition);
+    let requested = json!({ "status": { "conditions": conditions } });
+    running(2, &["a", "b", "c"])
+        .apply("Machine", with(member("a", "Failed"), requested.clone()))
+        .after(time)
+        .apply("Machine", with(with(member("a", "Failed"), deleted_at(0)), requested))
+        .apply("Machine", terminating("b"))
+        .violates(violated);
+}
+
+#[rstest]
 #[case::it_was_terminated(VmState::Terminated, None)]
 #[case::it_was_running(VmState::Running, Some("I7"))]
 fn a_machine_whose_vm_others_deleted_is_replaced_at_once(#[case] state: VmState, #[case] violated: Option<&str>) {

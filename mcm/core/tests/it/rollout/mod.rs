@@ -16,6 +16,7 @@ mod orders;
 mod overshoot;
 mod preserved;
 mod reconcile;
+mod requested;
 mod sequences;
 mod set_rules;
 mod sets;
