@@ -36,7 +36,14 @@ fn rule(name: &str, verbs: &[Verb], probability: f64, action: Action) -> Rule {
 
 /// Faults that a correct client survives.
 fn rules() -> Vec<Rule> {
-    let requests = [Verb::Get, Verb::List, Verb::Create, Verb::Update, Verb::Delete];
+    let requests = [
+        Verb::Get,
+        Verb::List,
+        Verb::Create,
+        Verb::Update,
+        Verb::Patch,
+        Verb::Delete,
+    ];
     let (writes, watch) = (&requests[2..], [Verb::Watch]);
     let delay = |at, millis| Action::Delay {
         at,
