@@ -1,5 +1,7 @@
 //! The steps during which requests were sent, and what they cause.
 
+use scenario::step::KubeletAction;
+
 use crate::draft::{Draft, StepMark, TracePlace};
 use crate::model::Verb;
 
@@ -60,7 +62,7 @@ impl<'a> Steps<'a> {
         let (_, machine) = draft.related.first()?;
         let names = [
             Some(format!("VM of {machine}")),
-            Some(format!("kubelet of {machine}")),
+            Some(KubeletAction::target(machine)),
             zone.map(|zone| format!("zone {zone}")),
         ];
         let is_disturbed = |mark: &&StepMark| {
