@@ -10,10 +10,9 @@ use scenario::step::{KubeletAction, ProcessAction};
 use serde_json::Value;
 
 use super::joining;
-use super::preservation_steps::until;
 use super::preservation_steps::{
-    SET, annotation, expiry, failing, forgotten, kept, kept_running, member, node_says, pool, preserve, remove, set,
-    tainted,
+    SET, annotation, expiring_pool, expiry, failing, forgotten, kept, kept_running, member, node_says, pool, preserve,
+    remove, set, tainted, until,
 };
 
 /// All scenarios about a single machine.
@@ -66,7 +65,7 @@ fn now() -> Scenario {
 }
 
 fn when_failed() -> Scenario {
-    pool(
+    expiring_pool(
         "preserve_when_failed",
         "A machine whose Node requests preservation is kept when it fails, and replaced after the expiry.",
         &["m-1", "m-2"],
@@ -96,7 +95,7 @@ fn when_failed() -> Scenario {
 }
 
 fn automatically() -> Scenario {
-    pool(
+    expiring_pool(
         "preserve_automatically",
         "Two of three machines fail at once with a maximum of one: one is preserved, the other is replaced.",
         &["m-1", "m-2", "m-3"],
@@ -151,7 +150,7 @@ fn early_release() -> Scenario {
 }
 
 fn recovers() -> Scenario {
-    pool(
+    expiring_pool(
         "preserve_recovers",
         "An automatically preserved machine recovers: it is Running, stays preserved until its expiry, and no longer \
          counts against the maximum.",
@@ -232,7 +231,7 @@ fn node_overrides() -> Scenario {
 fn controller_down() -> Scenario {
     let running = ["m-2", "m-3"];
     let preserved = all(running.map(|machine| phase(machine, Phase::RunningPreserved)));
-    pool(
+    expiring_pool(
         "preserve_expires_while_the_controller_is_down",
         "While no controller runs, a failed and a running machine expire and the request for a third is removed: all \
          three preservations end when a controller runs.",

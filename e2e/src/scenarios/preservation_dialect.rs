@@ -11,8 +11,7 @@ use scenario::{Scenario, StageKind};
 use serde_json::{Value, json};
 
 use super::joining;
-use super::preservation_steps::{SET, annotation, failing, kept, pool, preserve};
-use super::preservation_steps::{long, preserved};
+use super::preservation_steps::{SET, annotation, expiring_pool, failing, kept, long, pool, preserve, preserved};
 use crate::regressions::POOL;
 use crate::regressions::worlds::{self, at_size, settled, spec, status};
 
@@ -90,7 +89,7 @@ fn as_upstream() -> Scenario {
     let not_preserved = |machine: &str| expiry(machine, Value::Null);
     let key = format!("/metadata/annotations/{}", keys::PRESERVE_ANNOTATION.replace('/', "~1"));
     let annotated = |machine: &str, is: Value| field("Machine", machine, &key, is);
-    let mut story = pool(
+    let mut story = expiring_pool(
         "preserve_as_upstream",
         "In the upstream dialect phases have no sub-phase, an automatic preservation is an annotation, and it ends on \
          recovery.",

@@ -54,8 +54,18 @@ fn set_of(replicas: u32, maximum: u32, mut spec: Value) -> Step {
     }))
 }
 
-/// A world whose set has these machines, all Running.
+/// A world whose set has these machines, all Running. Their preservations outlast the run: on a machine that is
+/// short of CPU, two machines may fail minutes apart.
 pub(super) fn pool(name: &str, about: &str, machines: &[&str], maximum: u32) -> Scenario {
+    pool_of(name, about, machines, |replicas| long_set(replicas, maximum))
+}
+
+/// The same, with preservations that expire after the preservation timeout of the stage.
+pub(super) fn expiring_pool(name: &str, about: &str, machines: &[&str], maximum: u32) -> Scenario {
+    pool_of(name, about, machines, |replicas| set(replicas, maximum))
+}
+
+fn pool_of(name: &str, about: &str, machines: &[&str], set: impl FnOnce(u32) -> Step) -> Scenario {
     let replicas = u32::try_from(machines.len()).unwrap_or_default();
     Scenario::new(name, about)
         .steps(machines.iter().map(|machine| member(machine)))
@@ -63,7 +73,7 @@ pub(super) fn pool(name: &str, about: &str, machines: &[&str], maximum: u32) -> 
             joining(),
             all(machines.iter().map(|machine| phase(machine, Phase::Running))),
         )
-        .step(set(replicas, maximum))
+        .step(set(replicas))
         .eventually(slack(), field("MachineSet", SET, "/status/readyReplicas", replicas))
 }
 
