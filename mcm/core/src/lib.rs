@@ -19,6 +19,7 @@ pub mod merge;
 pub mod overshoot;
 pub mod ownership;
 pub mod preservation;
+pub mod remediation;
 pub mod safety;
 pub mod selector;
 pub mod set;

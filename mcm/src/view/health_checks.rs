@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use mcm_api::{Machine, MachineHealthCheck, keys};
-use mcm_core::health_check::{NodeState, Selection, Target, View, is_paused, may_be_withdrawn, withdrawn};
+use mcm_core::health_check::{NodeState, Selection, Target, View, may_be_withdrawn, withdrawn};
+use mcm_core::remediation::is_paused;
 use mcm_core::selector::Matcher;
 
 use super::cluster_state::ClusterState;

@@ -9,8 +9,9 @@ use kube::ResourceExt;
 use mcm_api::{Machine, MachineClass, MachineName, MachineStatus, NodeName, Phase, PreservationStage, keys};
 use mcm_core::class::secret_key;
 use mcm_core::health_check::owner;
-use mcm_core::machine::{self, Answer, NodeView, Rank, Secret, SecretData, Sibling, View, is_drained_in_place};
+use mcm_core::machine::{self, Answer, NodeView, Secret, SecretData, Sibling, View, is_drained_in_place};
 use mcm_core::ownership::controller;
+use mcm_core::remediation::Rank;
 
 use super::cluster_state::{ClusterState, TargetState};
 use super::drain;

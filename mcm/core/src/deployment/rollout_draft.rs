@@ -17,6 +17,7 @@ use super::{Reason, Settings, View};
 use crate::event::EventType;
 use crate::merge::difference;
 use crate::ownership::is_controlled_by;
+use crate::remediation;
 use crate::set::{is_active, is_available, is_chosen_for_deletion, min_ready_seconds, rank};
 use crate::steps::{Kind, OwnerAction, Plan};
 
@@ -95,8 +96,9 @@ impl SetDraft {
     }
 
     /// Whether the machine is available, and will not be deleted on the request of the autoscaler or of a health check.
+    /// A request that is left to the rollout deletes nothing.
     pub fn is_available(&self, machine: &Machine, now: Timestamp) -> bool {
-        let requested = machine.status.is_remediation_requested() && !defect!(RequestedCountAsAvailable);
+        let requested = remediation::Rank::of(machine).is_some() && !defect!(RequestedCountAsAvailable);
         let leaves = (requested || is_chosen_for_deletion(&self.set, machine)) && !machine.status.is_kept();
         let min_ready_seconds = min_ready_seconds(&self.set, self.honours_min_ready_seconds);
         !leaves && is_available(machine, min_ready_seconds, now).is_ok()

@@ -8,7 +8,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::health_check::RequestedRemediation;
 use mcm_api::{GoDuration, MachineHealthCheck, keys};
 
-use super::annotations::{is_paused, is_skipped, must_remediate};
 use super::breaker::{Allowance, allowance, is_below};
 use super::conditions::{EVALUATED, MachineConditions, PAUSED, REMEDIATION_ALLOWED, is_with_owner};
 use super::evaluate::{Health, evaluate};
@@ -21,6 +20,7 @@ use super::requests::{self, MachineRequests, Step};
 use super::status::{Draft, number, stamp};
 use super::view::{Connection, NodeState, RequestView, Settings, Target, View};
 use crate::ownership::controller;
+use crate::remediation::{is_paused, is_skipped, must_remediate};
 
 /// Whether a decision needs the requests to other controllers, and the templates.
 pub fn needs_requests(check: &MachineHealthCheck, policy: &Policy) -> bool {

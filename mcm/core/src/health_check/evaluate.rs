@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{GoDuration, Machine, Phase, keys};
 
-use super::annotations::must_remediate;
 use super::policy::{MachineRule, NodeRule, Policy};
 use super::view::{Connection, NodeState, Settings, Target};
+use crate::remediation::must_remediate;
 
 /// `NodeDeleted`.
 pub(super) const NODE_DELETED: &str = "NodeDeleted";

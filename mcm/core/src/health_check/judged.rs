@@ -5,10 +5,10 @@ use mcm_api::keys;
 
 use super::evaluate::Health;
 use super::outcome::State;
-use super::owner::CANNOT_BE_REMEDIATED;
 use super::requests::{MachineRequests, Step};
 use super::view::Target;
 use crate::ownership::controller;
+use crate::remediation::CANNOT_BE_REMEDIATED;
 
 pub(super) const WITH_OWNER: &str = "its owner replaces it";
 

@@ -4,7 +4,6 @@
 //! whole input, the [`Plan`] the whole output. A health check never deletes a machine: it sets conditions, which the
 //! owner of the machine acts on ([`owner`]), or creates a request to another controller.
 
-mod annotations;
 mod breaker;
 mod conditions;
 mod decide;
@@ -23,7 +22,6 @@ mod tests;
 mod view;
 mod withdraw;
 
-pub use annotations::{is_paused, is_skipped, must_remediate};
 pub use breaker::{Allowance, allowance};
 pub(crate) use conditions::set_condition;
 pub use decide::{decide, needs_requests};

@@ -7,9 +7,6 @@ use crate::deployment::{is_manual, resolve};
 use crate::preservation::is_rolling;
 use crate::template::same_template;
 
-/// The reason of `OwnerRemediated` while a rollout replaces the machine.
-pub const CANNOT_BE_REMEDIATED: &str = "CannotBeRemediated";
-
 /// The set and deployment of an unhealthy machine, as far as its remediation depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerState {

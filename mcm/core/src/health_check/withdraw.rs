@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::NodeCondition;
 use mcm_api::{Machine, MachineHealthCheck, Phase, keys};
 
-use super::annotations::is_paused;
 use super::evaluate::REASONS;
 use super::spelling::normalize;
+use crate::remediation::is_paused;
 use crate::selector::Matcher;
 
 /// The reason of the event about such a machine.

@@ -7,12 +7,11 @@ use k8s_openapi::api::core::v1::NodeCondition;
 use mcm_api::{MachineStatus, Phase, keys};
 
 use super::pass::Pass;
-use super::remediation_rank::Rank;
 use super::{Plan, Reason, defects, health};
 use crate::failure::MARKED_UNHEALTHY;
-use crate::health_check::owner::CANNOT_BE_REMEDIATED;
-use crate::health_check::{is_skipped, set_condition};
+use crate::health_check::set_condition;
 use crate::preservation::shown;
+use crate::remediation::{CANNOT_BE_REMEDIATED, Rank, is_skipped};
 
 /// Other machines are replaced first, or the machine must not be deleted now.
 const DEFERRED: &str = "RemediationDeferred";

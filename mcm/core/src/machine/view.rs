@@ -16,10 +16,10 @@ use mcm_api::{
 
 use super::action::{Action, Failure};
 use super::drain_memory::DrainMemory;
-use super::remediation_rank::Rank;
 use super::secret::Secret;
 use crate::health_check::owner::OwnerState;
 use crate::preservation::{self, Admission};
+use crate::remediation::Rank;
 
 /// A snapshot of everything that a decision about one machine uses.
 ///

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mcm_api::{Machine, Phase, PreservedBy, keys};
 
+use crate::remediation::is_unwanted;
+
 /// Whether a machine counts for its set: it is neither being deleted nor Terminating.
 pub fn is_active(machine: &Machine) -> bool {
     machine.metadata.deletion_timestamp.is_none() && machine.status.current_status.phase != Some(Phase::Terminating)
 }
 
 /// Sorts machines, the first candidate for deletion first: not preserved before preserved; lower priority first;
-/// machines that the autoscaler marked before others, the earlier mark first; less useful phase first; older first; by
-/// name.
+/// machines that the autoscaler marked before others, the earlier mark first; less useful phase first, where a machine
+/// that a health check wants replaced is as useful as an Unknown one; older first; by name.
 ///
 /// Among preserved machines: automatically before manually preserved, failed before others, earlier expiry first, older
 /// first.
@@ -77,14 +79,26 @@ pub(crate) fn marked(machine: &Machine) -> Option<Timestamp> {
     annotation(machine, keys::MARKED_ANNOTATION)?.parse().ok()
 }
 
+/// The usefulness of an Unknown machine, and of one that a health check wants replaced.
+const IN_DOUBT: u8 = 4;
+
 fn usefulness(machine: &Machine) -> u8 {
+    let by_phase = by_phase(machine);
+    if is_unwanted(machine) {
+        by_phase.min(IN_DOUBT)
+    } else {
+        by_phase
+    }
+}
+
+fn by_phase(machine: &Machine) -> u8 {
     match machine.status.current_status.base() {
         Some(Phase::Terminating) => 0,
         Some(Phase::Failed) => 1,
         Some(Phase::CrashLoopBackOff) => 2,
         // A machine that never joined runs no pods, and neither does one without a phase.
         Some(Phase::Pending) | None => 3,
-        Some(Phase::Unknown) => 4,
+        Some(Phase::Unknown) => IN_DOUBT,
         Some(Phase::InPlaceUpdateFailed) => 5,
         Some(Phase::Available) => 6,
         Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateSuccessful) => 7,
@@ -106,7 +120,8 @@ mod tests {
 
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use proptest::prelude::*;
-    use serde_json::json;
+    use rstest::rstest;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -168,6 +183,47 @@ mod tests {
             machine.status.current_status.preserve_expiry_time = Some(Time(time(second / 3).parse().unwrap()));
         }
         machine
+    }
+
+    /// The second machine is older, so that it is deleted first if nothing else differs.
+    #[rstest]
+    #[case::none(json!([]), json!({}), "Running", false)]
+    #[case::requested(json!(["HealthCheckSucceeded", "OwnerRemediated"]), json!({}), "Running", true)]
+    #[case::handed_to_another_controller(json!(["HealthCheckSucceeded"]), json!({}), "Running", false)]
+    #[case::excluded(
+        json!(["HealthCheckSucceeded", "OwnerRemediated"]),
+        json!({ keys::SKIP_REMEDIATION_ANNOTATION: "" }),
+        "Running",
+        false
+    )]
+    #[case::beside_one_that_never_joined(json!(["HealthCheckSucceeded", "OwnerRemediated"]), json!({}), "Pending", false)]
+    fn a_machine_that_a_health_check_wants_replaced_precedes_running_ones(
+        #[case] failed: Value,
+        #[case] annotations: Value,
+        #[case] phase_of_other: &str,
+        #[case] first: bool,
+    ) {
+        let conditions: Vec<Value> = failed
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|type_| json!({ "type": type_, "status": "False" }))
+            .collect();
+        let machine = |name: &str, created: &str, annotations: &Value, phase: &str, conditions: &[Value]| -> Machine {
+            serde_json::from_value(json!({
+                "metadata": { "name": name, "creationTimestamp": created, "annotations": annotations },
+                "spec": { "class": { "kind": "MachineClass", "name": "a" } },
+                "status": { "currentStatus": { "phase": phase }, "conditions": conditions },
+            }))
+            .unwrap()
+        };
+        let mut machines = [
+            machine("one", "2026-01-01T00:00:02Z", &annotations, "Running", &conditions),
+            machine("other", "2026-01-01T00:00:01Z", &json!({}), phase_of_other, &[]),
+        ]
+        .map(Arc::new);
+        rank(&mut machines);
+        assert_eq!(machines[0].metadata.name.as_deref() == Some("one"), first);
     }
 
     proptest! {

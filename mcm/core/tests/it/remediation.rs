@@ -4,7 +4,8 @@ use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage, keys};
 use mcm_core::health_check::owner::OwnerState;
-use mcm_core::machine::{Plan, Rank, Sibling, View};
+use mcm_core::machine::{Plan, Sibling, View};
+use mcm_core::remediation::Rank;
 use rstest::rstest;
 
 use crate::fixtures::*;

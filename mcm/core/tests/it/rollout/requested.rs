@@ -10,23 +10,26 @@ use super::sequences::rolling;
 use super::world::World;
 use crate::fixtures::start;
 
-fn request(world: &mut World, machine: &str) {
+/// A request of the replacement, with a reason of `OwnerRemediated`.
+fn request(world: &mut World, machine: &str, reason: &str) {
     world.edit_machine(machine, |machine| {
         machine.status.conditions = [keys::HEALTH_CHECK_SUCCEEDED, keys::OWNER_REMEDIATED]
             .map(|type_| NodeCondition {
                 type_: type_.to_owned(),
                 status: "False".to_owned(),
+                reason: Some(reason.to_owned()),
                 ..NodeCondition::default()
             })
             .into();
     });
 }
 
-/// Four machines are Running, two of each template, and one may be unavailable.
+/// Four machines are Running, two of each template, and one may be unavailable. `o-0` would be deleted before `o-1`.
 #[rstest]
 #[case::none(None, false, (1, 2))]
 #[case::a_new_one(Some("n-0"), false, (2, 2))]
 #[case::an_old_one(Some("o-0"), false, (1, 2))]
+#[case::an_old_one_that_is_not_the_next(Some("o-1"), false, (1, 2))]
 #[case::a_new_one_that_is_preserved(Some("n-0"), true, (1, 2))]
 fn a_rollout_does_not_count_them_as_available(
     #[case] requested: Option<&str>,
@@ -37,11 +40,33 @@ fn a_rollout_does_not_count_them_as_available(
     add_full_set(&mut world, 1, "class-x", 2, "o");
     add_full_set(&mut world, 2, "class-a", 2, "n");
     if let Some(machine) = requested {
-        request(&mut world, machine);
+        request(&mut world, machine, "WaitingForRemediation");
         world.edit_machine(machine, |machine| {
             machine.status.current_status.preserve_expiry_time = preserved.then(|| Time(start()));
         });
     }
+    decide_all(&mut world);
+    assert_eq!((size(&world, "ms1"), size(&world, "ms2")), expected, "{}", world.tail());
+}
+
+/// Four machines are Running, two of each template, and one may be unavailable: the rollout continues.
+#[rstest]
+#[case::left_to_the_rollout("o-1", "CannotBeRemediated", None, (1, 2))]
+#[case::excluded_by_a_user("n-0", "RemediationDeferred", Some(keys::SKIP_REMEDIATION_ANNOTATION), (1, 2))]
+fn a_request_that_deletes_nothing_does_not_stop_a_rollout(
+    #[case] requested: &str,
+    #[case] reason: &str,
+    #[case] annotation: Option<&str>,
+    #[case] expected: (i32, i32),
+) {
+    let mut world = world_of(4, rolling(0, 1));
+    add_full_set(&mut world, 1, "class-x", 2, "o");
+    add_full_set(&mut world, 2, "class-a", 2, "n");
+    request(&mut world, requested, reason);
+    world.edit_machine(requested, |machine| {
+        let annotations = machine.metadata.annotations.get_or_insert_default();
+        annotations.extend(annotation.map(|key| (key.to_owned(), String::new())));
+    });
     decide_all(&mut world);
     assert_eq!((size(&world, "ms1"), size(&world, "ms2")), expected, "{}", world.tail());
 }

@@ -5,8 +5,7 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use mcm_api::{Machine, Phase, keys};
 
-use crate::health_check::owner::CANNOT_BE_REMEDIATED;
-use crate::health_check::{is_skipped, must_remediate};
+use super::{CANNOT_BE_REMEDIATED, is_skipped, must_remediate};
 
 /// The rank of a machine among those whose replacement is requested; the lowest is replaced first: one that a user
 /// requests, then the newest, which hosts least, then by name.
