@@ -1,5 +1,9 @@
-//! Grafana dashboards as tables of panels. Tests generate the files of `deploy/monitoring` with it, from queries whose metrics they
-//! have seen in the text of a scrape. No program contains it.
+//! Grafana dashboards as tables of panels, and alerting rules for Prometheus as tables of queries. Tests generate the files of
+//! `deploy/monitoring` with it, from queries whose metrics they have seen in the text of a scrape. No program contains it.
+
+mod alerts;
+
+pub use alerts::{Alert, AlertGroup, Severity};
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -43,8 +47,12 @@ const GRID: usize = 24;
 const HEIGHT: usize = 8;
 
 impl Board {
-    /// The dashboard as Grafana imports it.
-    pub fn to_json(&self) -> Value {
+    /// The file that Grafana imports.
+    pub fn to_text(&self) -> String {
+        format!("{:#}\n", self.to_json())
+    }
+
+    fn to_json(&self) -> Value {
         let mut panels = Vec::new();
         let mut y = 0;
         for (title, row) in self.rows {
@@ -76,9 +84,7 @@ impl Board {
     pub fn missing_metrics(&self, prefixes: &[&str], scraped: &str) -> (Vec<String>, usize) {
         let panels = self.rows.iter().flat_map(|(_, row)| row.iter());
         let queries = panels.flat_map(|panel| panel.queries);
-        let used: BTreeSet<String> = queries.flat_map(|(query, _)| metrics_in(prefixes, query)).collect();
-        let (found, missing): (Vec<String>, Vec<String>) = used.into_iter().partition(|name| exists(name, scraped));
-        (missing, found.len())
+        missing_metrics(queries.map(|(query, _)| *query), prefixes, scraped)
     }
 }
 
@@ -96,8 +102,19 @@ fn chart(id: usize, panel: &Panel, place: &Value) -> Value {
     })
 }
 
+/// The metrics of queries that a scrape does not have, and the number of those that it has.
+fn missing_metrics<'a>(
+    queries: impl Iterator<Item = &'a str>,
+    prefixes: &[&str],
+    scraped: &str,
+) -> (Vec<String>, usize) {
+    let used: BTreeSet<String> = queries.flat_map(|query| metrics_in(prefixes, query)).collect();
+    let (found, missing): (Vec<String>, Vec<String>) = used.into_iter().partition(|name| exists(name, scraped));
+    (missing, found.len())
+}
+
 /// The sorted names of metrics in a text: the words with one of these prefixes.
-pub fn metrics_in(prefixes: &[&str], text: &str) -> Vec<String> {
+fn metrics_in(prefixes: &[&str], text: &str) -> Vec<String> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     let used = words.filter(|word| prefixes.iter().any(|prefix| word.starts_with(prefix)));
     let used: BTreeSet<&str> = used.collect();
@@ -105,7 +122,7 @@ pub fn metrics_in(prefixes: &[&str], text: &str) -> Vec<String> {
 }
 
 /// Whether a scrape has a metric of that name. Counters and histograms have suffixes in queries.
-pub fn exists(name: &str, scraped: &str) -> bool {
+fn exists(name: &str, scraped: &str) -> bool {
     let family = name.trim_end_matches("_total").trim_end_matches("_bucket");
     [name, family]
         .iter()
@@ -116,10 +133,9 @@ pub fn exists(name: &str, scraped: &str) -> bool {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn is_current(file: &Path, board: &Board) -> std::io::Result<bool> {
-    let generated = format!("{:#}\n", board.to_json());
+pub fn is_current(file: &Path, generated: &str) -> std::io::Result<bool> {
     if std::env::var_os("DRYDOCK_WRITE_DOCS").is_some() {
-        std::fs::write(file, &generated)?;
+        std::fs::write(file, generated)?;
     }
     Ok(std::fs::read_to_string(file).unwrap_or_default() == generated)
 }

@@ -594,6 +594,8 @@ fn condition_number(status: &str) -> i64 {
 }
 
 #[cfg(test)]
+mod alerts;
+#[cfg(test)]
 mod grafana;
 #[cfg(test)]
 mod tests;
