@@ -1,7 +1,10 @@
 //! Steps and conditions that the scenarios of health checks share.
 
+use std::collections::BTreeMap;
+
 use mcm_api::keys;
 use scenario::builder::{all, apply, field, slack, status_condition};
+use scenario::step::deferred_target::{DeferredTarget, UserAction};
 use scenario::{Condition, DurationExpression, Scenario, Step};
 use serde_json::{Value, json};
 
@@ -114,4 +117,17 @@ pub(crate) fn recovered(machines: u32) -> Condition {
 /// From the last sign of life until the usual check has acted: the node's grace period, the timeout and a pass.
 pub(crate) fn acting() -> DurationExpression {
     scenario::builder::node_grace() + 2 * slack()
+}
+
+/// A user requests the replacement of the first machine with the new template.
+pub(crate) fn remediate_new() -> Step {
+    let requested = (keys::REMEDIATE_MACHINE_ANNOTATION.to_owned(), Some("true".to_owned()));
+    DeferredTarget {
+        called: "new".to_owned(),
+        among: "md-a-*-*".to_owned(),
+        nth: 0,
+        user_action: UserAction::Annotate(BTreeMap::from([requested])),
+        may_miss: false,
+    }
+    .into()
 }

@@ -78,6 +78,7 @@ mod provider_id_write_lost;
 mod removal_unobserved;
 mod request_outlives_check;
 mod requested_counts_as_available;
+mod requests_stop_rollout;
 mod restart_loses_provider_id;
 mod scale_down_picks_wrong;
 mod scale_up_feeds_old_set;
@@ -214,6 +215,7 @@ pub fn regressions() -> Vec<Entry> {
     entries.push(change_in_response_unseen::entry());
     entries.push(request_outlives_check::entry());
     entries.push(requested_counts_as_available::entry());
+    entries.push(requests_stop_rollout::entry());
     entries.extend(unreported_defects::entries());
     entries
 }

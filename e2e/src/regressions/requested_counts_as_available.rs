@@ -1,18 +1,14 @@
 //! A29 `requested-counts-as-available`: a rollout counted a machine as available although a health check had requested its
 //! replacement, and deleted another one of the old revision at the same time: one too few was left.
 
-use std::collections::BTreeMap;
-
 use harness::regression::{Confidence, Entry, Group};
-use mcm_api::keys;
 use scenario::builder::{all, mcm, slack, wait};
 use scenario::step::ProcessAction;
-use scenario::step::deferred_target::{DeferredTarget, UserAction};
-use scenario::{HealthChecks, Scenario, Step};
+use scenario::{HealthChecks, Scenario};
 use serde_json::json;
 
 use super::external_remediation::full_disk;
-use super::health_check_steps::{acting, check, check_status, healthy};
+use super::health_check_steps::{acting, check, check_status, healthy, remediate_new};
 use super::worlds::{Pool, case, class, merge, pool, rolled, rolling, settled, status, to_class, updated};
 use super::{POOL, joining, story};
 
@@ -59,17 +55,4 @@ fn requested_in_a_rollout() -> Scenario {
         .step(paused(false))
         .step(mcm(ProcessAction::Start))
         .eventually(12 * joining(), all([rolled(4), healthy(4, 4)]))
-}
-
-/// A user requests the replacement of the first machine with the new template.
-fn remediate_new() -> Step {
-    let requested = (keys::REMEDIATE_MACHINE_ANNOTATION.to_owned(), Some("true".to_owned()));
-    DeferredTarget {
-        called: "new".to_owned(),
-        among: "md-a-*-*".to_owned(),
-        nth: 0,
-        user_action: UserAction::Annotate(BTreeMap::from([requested])),
-        may_miss: false,
-    }
-    .into()
 }

@@ -285,6 +285,8 @@ defects! {
     RestrictedChecksSleep = "R99",
     /// A machine of an old set is never remediated during a rollout, even if that is paused.
     OldSetIsStuck = "R100",
+    /// An unhealthy machine waits for an update in place, which does not select it.
+    UpdateInPlaceIsWaitedFor = "R100/in-place",
     /// Paused and skipped machines are remediated.
     PausedMachinesAreRemediated = "R101",
     /// The time of an outage counts as time in which a machine was unhealthy.
@@ -367,6 +369,8 @@ defects! {
     RequestOutlivesCheck = "A28",
     /// A machine that a health check wants replaced counts as available for a rollout until its phase changes.
     RequestedCountAsAvailable = "A29",
+    /// A rollout removes no broken machine of the old revision while a new one that a health check wants replaced waits for it.
+    RequestsCountAsMissing = "A30",
 }
 
 impl Defect {

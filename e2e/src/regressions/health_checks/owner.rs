@@ -13,7 +13,7 @@ use scenario::step::{KubeletAction, Step};
 use serde_json::json;
 
 use super::super::worlds::{
-    Pool, case, class, drains_end, drains_take_long, merge, rolling, settled, status, to_class,
+    Pool, case, class, drains_end, drains_take_long, merge, rolling, settled, status, to_class, updated,
 };
 use super::super::{POOL, joining, story};
 use super::{entry, fill, free, patient};
@@ -38,7 +38,10 @@ pub(super) fn entries() -> Vec<Entry> {
             "R100",
             "mhc-old-set-is-stuck",
             "CAPI#13800",
-            vec![case("R100", old_set(), &[EXPECTED])],
+            vec![
+                case("R100", old_set(), &[EXPECTED]),
+                case("R100/in-place", updated_in_place(), &[EXPECTED]),
+            ],
         ),
         entry(
             "R101",
@@ -105,6 +108,30 @@ fn old_set() -> Scenario {
         .step(fill("md-a-1"))
         .eventually(acting() + 2 * slack(), machine_gone("md-a-1"))
         .eventually(joining() + slack(), healthy(2, 2))
+}
+
+/// Only Running machines are updated in place: nothing else replaces the unhealthy one.
+fn updated_in_place() -> Scenario {
+    let story = story(
+        "r100-in-place",
+        "A machine of the old revision is unhealthy while another one is updated in place: it is replaced afterwards.",
+    )
+    .step(class("class-b", "z1"));
+    let strategy = json!({
+        "type": "InPlaceUpdate",
+        "inPlaceUpdate": { "maxSurge": 0, "maxUnavailable": 1, "orchestrationType": "Auto" },
+    });
+    let succeeded = json!({ "metadata": { "labels": { keys::UPDATE_RESULT_LABEL: keys::UPDATE_SUCCESSFUL } } });
+    settled(story.health_checks(), &[Pool { strategy, ..patient(2) }])
+        .step(check(full_disk(json!({}))))
+        .eventually(slack(), healthy(2, 2))
+        .step(to_class("class-b"))
+        .eventually(2 * slack(), phase("md-a-1", Phase::InPlaceUpdating))
+        .step(fill("md-a-2"))
+        .eventually(acting(), requested("md-a-2"))
+        .step(merge("Node", "md-a-1", succeeded))
+        .eventually(2 * slack() + boot_delay(), machine_gone("md-a-2"))
+        .eventually(joining() + slack(), all([updated(2), healthy(2, 2)]))
 }
 
 fn paused() -> Scenario {

@@ -30,11 +30,9 @@ pub fn resolve(value: &IntOrString, total: i32, up: bool) -> Option<i64> {
     }
 }
 
-/// Whether a user selects the nodes that are updated in place.
-pub fn is_manual(spec: &MachineDeploymentSpec) -> bool {
-    let strategy = &spec.strategy;
-    let how = strategy.in_place_update.as_ref();
-    strategy.type_ == IN_PLACE_UPDATE && how.is_some_and(|how| how.orchestration_type == MANUAL)
+/// Whether a rollout updates machines in place instead of replacing them.
+pub fn is_updated_in_place(spec: &MachineDeploymentSpec) -> bool {
+    spec.strategy.type_ == IN_PLACE_UPDATE
 }
 
 /// The bounds of a deployment's rollout, in machines.

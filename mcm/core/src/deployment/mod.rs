@@ -27,7 +27,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Node;
 use mcm_api::{Machine, MachineDeployment, MachineSet};
 
-pub use bounds::{Bounds, ROLLING_UPDATE, is_manual, resolve};
+pub use bounds::{Bounds, ROLLING_UPDATE, is_updated_in_place, resolve};
 pub use decide::decide;
 pub use reason::Reason;
 pub use validation::problems;

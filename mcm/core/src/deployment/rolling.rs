@@ -9,6 +9,7 @@ use super::defects;
 use super::rollout_draft::RolloutDraft;
 use super::surge::{next_size, total};
 use super::{Reason, revision};
+use crate::remediation::is_unwanted;
 
 /// One step of a rolling update. Returns whether a size changed.
 pub(super) fn roll(rollout: &mut RolloutDraft, newest: usize) -> bool {
@@ -45,6 +46,12 @@ struct ShrinkingSet {
 }
 
 impl ShrinkingSet {
+    /// Whether the machine that is deleted next exists, and a health check wants it replaced.
+    fn next_is_unwanted(&self) -> bool {
+        let exists = i64::from(self.size) <= self.retained.len() as i64;
+        exists && self.retained.front().is_some_and(|machine| is_unwanted(machine))
+    }
+
     /// Reduces the size by one. Returns the machine that is deleted, if it exists already.
     fn pop(&mut self) -> Option<Arc<Machine>> {
         let existing = self.retained.len() as i64;
@@ -59,10 +66,15 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
     let now = rollout.now;
     let available: i64 = rollout.sets.iter().map(|set| set.serving(now)).sum();
     let ordered: i64 = rollout.sets.iter().map(|set| i64::from(set.replicas())).sum();
-    let missing = rollout
-        .sets
-        .get(newest)
-        .map_or(0, |set| i64::from(set.replicas()) - set.serving(now));
+    // Machines that a health check wants replaced may wait for those that are cleaned up here.
+    let missing = rollout.sets.get(newest).map_or(0, |set| {
+        let requests = if defect!(RequestsCountAsMissing) {
+            0
+        } else {
+            set.retained_requests()
+        };
+        i64::from(set.replicas()) - set.serving(now) - requests
+    });
     let (mut available, mut ordered, missing) =
         if defect!(DeletedMachinesCountAsAvailable | BootingMachinesCountAsAvailable) {
             defects::miscounted(rollout, newest, (available, ordered, missing))
@@ -108,12 +120,15 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
         }
     }
     let cleaned: Vec<i32> = shrinking.iter().map(|set| set.size).collect();
-    // Then as many serving machines as are available beyond the required number.
-    for set in &mut shrinking {
-        while available > required(kept) && set.size > 0 {
-            let Some(machine) = set.pop() else { continue };
-            available -= i64::from(serves(rollout, set.position, &machine));
-            kept -= i64::from(machine.status.is_kept_failed());
+    // Then as many serving machines as are available beyond the required number: those of all sets that a health check
+    // wants replaced before others.
+    for only_unwanted in [true, false] {
+        for set in &mut shrinking {
+            while available > required(kept) && set.size > 0 && (!only_unwanted || set.next_is_unwanted()) {
+                let Some(machine) = set.pop() else { continue };
+                available -= i64::from(serves(rollout, set.position, &machine));
+                kept -= i64::from(machine.status.is_kept_failed());
+            }
         }
     }
     let mut changed = false;

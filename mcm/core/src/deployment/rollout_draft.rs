@@ -104,6 +104,14 @@ impl SetDraft {
         !leaves && is_available(machine, min_ready_seconds, now).is_ok()
     }
 
+    /// How many machines a health check wants replaced once the set has its desired size, and will be.
+    pub fn retained_requests(&self) -> i64 {
+        let retained = self.retained().into_iter();
+        retained
+            .filter(|machine| remediation::Rank::of(machine).is_some())
+            .count() as i64
+    }
+
     /// How many machines serve once the set has its desired size.
     pub fn serving(&self, now: Timestamp) -> i64 {
         let retained = self.retained().into_iter();

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use mcm_api::{MachineDeployment, MachineSet, keys};
 
-use crate::deployment::{is_manual, resolve};
+use crate::deployment::{is_updated_in_place, resolve};
 use crate::preservation::is_rolling;
 use crate::template::same_template;
 
@@ -27,8 +27,8 @@ impl Default for OwnerState {
 
 /// The state of the owners of the machines of `set`; `deployment`: its controller.
 ///
-/// A machine of an old revision is not remediated only while a rollout is in progress that replaces it: a paused rollout,
-/// or one whose nodes a user selects, may never come to it.
+/// A machine of an old revision is not remediated only while a rollout is in progress that replaces it: a paused rollout
+/// may never come to it, and an update in place replaces no machine.
 pub fn owner_state(set: &MachineSet, deployment: Option<&MachineDeployment>) -> OwnerState {
     let Some(deployment) = deployment else {
         return OwnerState::default();
@@ -36,7 +36,8 @@ pub fn owner_state(set: &MachineSet, deployment: Option<&MachineDeployment>) -> 
     let spec = &deployment.spec;
     let is_old = !same_template(&set.spec.template, &spec.template);
     let rolling = is_rolling(spec, &deployment.status.rolled_out);
-    let comes = rolling && !is_manual(spec) || defect!(OldSetIsStuck);
+    let comes = rolling && (!is_updated_in_place(spec) || defect!(UpdateInPlaceIsWaitedFor));
+    let comes = comes || defect!(OldSetIsStuck);
     let waits = rolling && defect!(RemediationWaitsForRollout);
     OwnerState {
         is_rolled_out: is_old && comes || waits,
@@ -98,7 +99,7 @@ mod tests {
         "old",
         json!({ "strategy": { "type": "InPlaceUpdate", "inPlaceUpdate": { "orchestrationType": "Auto" } } }),
         "1",
-        true
+        false
     )]
     fn a_machine_of_an_old_revision_is_left_to_a_rollout_that_replaces_it(
         #[case] class: &str,

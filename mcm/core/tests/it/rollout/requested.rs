@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::keys;
+use mcm_api::{Phase, keys};
 use rstest::rstest;
 
 use super::objects::{add_full_set, decide_all, size, world_of};
@@ -67,6 +67,37 @@ fn a_request_that_deletes_nothing_does_not_stop_a_rollout(
         let annotations = machine.metadata.annotations.get_or_insert_default();
         annotations.extend(annotation.map(|key| (key.to_owned(), String::new())));
     });
+    decide_all(&mut world);
+    assert_eq!((size(&world, "ms1"), size(&world, "ms2")), expected, "{}", world.tail());
+}
+
+/// The replacement of the new machine waits until the old one is created or gone: at most one of them is replaced at a time.
+#[test]
+fn a_rollout_removes_a_machine_that_was_not_created_although_a_new_one_is_requested() {
+    let mut world = world_of(3, rolling(0, 1));
+    add_full_set(&mut world, 1, "class-x", 1, "o");
+    add_full_set(&mut world, 2, "class-a", 2, "n");
+    world.edit_machine("o-0", |machine| {
+        machine.status.current_status.phase = Some(Phase::CrashLoopBackOff);
+    });
+    request(&mut world, "n-0", "RemediationDeferred");
+    decide_all(&mut world);
+    assert_eq!(size(&world, "ms1"), 0, "{}", world.tail());
+}
+
+/// One machine may be deleted, and each old set has one.
+#[rstest]
+#[case::in_the_older_set("a-0", (0, 1))]
+#[case::in_the_newer_set("b-0", (1, 0))]
+fn a_requested_machine_goes_before_healthy_ones_of_other_old_sets(
+    #[case] requested: &str,
+    #[case] expected: (i32, i32),
+) {
+    let mut world = world_of(2, rolling(1, 0));
+    add_full_set(&mut world, 1, "class-x", 1, "a");
+    add_full_set(&mut world, 2, "class-y", 1, "b");
+    add_full_set(&mut world, 3, "class-a", 1, "n");
+    request(&mut world, requested, "CannotBeRemediated");
     decide_all(&mut world);
     assert_eq!((size(&world, "ms1"), size(&world, "ms2")), expected, "{}", world.tail());
 }
