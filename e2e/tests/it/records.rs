@@ -90,6 +90,17 @@ fn a_failed_run_leaves_a_valid_record_with_causes_and_a_report_of_it() {
     let spans = record["spans"].as_array().unwrap();
     let fault = spans.iter().find(|span| span["class"] == "fault").unwrap();
     assert_eq!(fault["label"], "stop of the kubelet of m-1");
+    let counters = record["counters"].as_array().unwrap();
+    let watches = counters
+        .iter()
+        .find(|counter| counter["chart"] == "open watches")
+        .unwrap();
+    let open = watches["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| step["value"].as_u64());
+    assert!(open.max().flatten() >= Some(8), "of mcm: {watches:#}");
     let checks = record["checks"].as_array().unwrap();
     let states: Vec<&str> = checks
         .iter()

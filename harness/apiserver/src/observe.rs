@@ -61,6 +61,10 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
     fn commit(&self, _commit: &Commit<'_>) {}
     /// A request has a response.
     fn request(&self, _record: &RequestRecord<'_>) {}
+    /// A watch of the user `client` was opened.
+    fn watch_opened(&self, _client: &str) {}
+    /// A watch of the user `client` ended, or its connection broke.
+    fn watch_ended(&self, _client: &str) {}
     /// A watch event was delivered.
     fn delivery(&self, _record: &DeliveryRecord<'_>) {}
     /// A write has a response, or its connection broke. Only of users that `Options::recorded_users` matches.

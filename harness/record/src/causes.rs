@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use self::changes::Changes;
 use self::cloud::CloudHistory;
-use self::received::Received;
+use self::received::{Received, Sent};
 use self::steps::Steps;
 use crate::draft::{Draft, StepMark, TracePlace};
 use crate::model::{Link, Micros, Verb};
@@ -142,19 +142,21 @@ fn explain(
             ..Explained::default()
         },
         _ => {
-            let Some(entry) = received.entry_at(index) else {
+            let Some(Sent {
+                process, entry, bound, ..
+            }) = received.request_at(index)
+            else {
                 return Explained::default();
             };
             let order = TracePlace::of(trace[entry].number);
-            let process = trace[entry].process.as_str();
             let step = steps.at(order);
             let (cause, seen) = match process {
                 HARNESS => (steps.writing(draft, order).map(|id| (Link::Caused, id)), Vec::new()),
                 KUBELETS => match cloud.of_kubelet(draft) {
                     Some(event) => (Some((Link::Before, event)), Vec::new()),
-                    None => received.before(draft, process, entry),
+                    None => received.before(draft, process, bound),
                 },
-                _ => received.before(draft, process, entry),
+                _ => received.before(draft, process, bound),
             };
             Explained {
                 process: Some(process.to_owned()),

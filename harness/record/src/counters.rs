@@ -13,8 +13,8 @@ const ABSENT: (&str, &str) = ("GetMachineStatus", "NotFound");
 /// A change of a number: the time, the event with the change, and the difference.
 type Change = (Micros, Option<u32>, i64);
 
-/// All counters of a record.
-pub(crate) fn of(actors: &[Actor], spans: &[Span], points: &[Point]) -> Vec<Counter> {
+/// All counters of a record; `watches`: the number of mcm's open watches, empty if it is not known.
+pub(crate) fn of(actors: &[Actor], spans: &[Span], points: &[Point], watches: Vec<CounterStep>) -> Vec<Counter> {
     let kinds: BTreeMap<&str, ActorKind> = actors.iter().map(|actor| (actor.id.as_str(), actor.kind)).collect();
     let ends = ends(spans, points);
     let mut changes: BTreeMap<(&str, String), Vec<Change>> = BTreeMap::new();
@@ -30,19 +30,34 @@ pub(crate) fn of(actors: &[Actor], spans: &[Span], points: &[Point]) -> Vec<Coun
         list.push((span.from, span.cause, 1));
         list.extend(span.to.map(|to| (to, end, -1)));
     }
+    let last = points.iter().map(|point| point.at).max().unwrap_or_default();
     for point in points.iter().filter(|point| point.verb == Verb::Call) {
         let code = point.code.as_deref().unwrap_or_default();
         let is_answer = code == OK || (point.call.as_deref().unwrap_or_default(), code) == ABSENT;
         let outcome = if is_answer { "answered" } else { "failed" };
         let list = changes.entry(("cloud calls so far", outcome.to_owned())).or_default();
         list.push((point.at, Some(point.number), 1));
+        if let Some(delay) = point.delay {
+            let list = changes
+                .entry(("cloud calls in flight", "calls".to_owned()))
+                .or_default();
+            list.push((point.at, Some(point.number), 1));
+            let answered = Micros(point.at.0.saturating_add(delay.0));
+            list.extend((answered <= last).then_some((answered, None, -1)));
+        }
     }
     let counter = |((chart, name), changes): ((&str, String), Vec<Change>)| Counter {
         name,
         chart: chart.to_owned(),
         steps: steps(changes),
     };
-    changes.into_iter().map(counter).collect()
+    let open = Counter {
+        name: "mcm".to_owned(),
+        chart: "open watches".to_owned(),
+        steps: watches,
+    };
+    let known = (!open.steps.is_empty()).then_some(open);
+    changes.into_iter().map(counter).chain(known).collect()
 }
 
 /// The event that ended each state: the one that began the next state of the actor, or its last event of that time.
@@ -87,6 +102,20 @@ fn steps(mut changes: Vec<Change>) -> Vec<CounterStep> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::fixture;
+
+    #[test]
+    fn a_call_is_in_flight_until_its_answer_or_the_end_of_the_run() {
+        let mut record = fixture::record();
+        for (point, (at, delay)) in record.points.iter_mut().zip([(0, 5), (0, 2), (9, 1)]) {
+            (point.verb, point.at, point.delay) = (Verb::Call, Micros(at), Some(Micros(delay)));
+        }
+        let counters = of(&record.actors, &record.spans, &record.points, Vec::new());
+        let in_flight = counters.iter().find(|counter| counter.chart == "cloud calls in flight");
+        let steps = in_flight.unwrap().steps.iter();
+        let steps: Vec<(u64, u64)> = steps.map(|step| (step.at.0, step.value)).collect();
+        assert_eq!(steps, [(0, 1), (0, 2), (2, 1), (5, 0), (9, 1)]);
+    }
 
     #[test]
     fn changes_of_one_event_are_one_step() {

@@ -3,6 +3,8 @@
 mod checks;
 mod logs;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use scenario::StageKind;
 use schemars::JsonSchema;
@@ -16,6 +18,12 @@ pub use self::logs::{Log, LogLine};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Micros(pub u64);
+
+impl From<Duration> for Micros {
+    fn from(duration: Duration) -> Self {
+        Self(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    }
+}
 
 /// The record of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -292,6 +300,9 @@ pub struct Point {
     /// The method of a cloud call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// How long the cloud delayed the answer of the call. Absent: it answered at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Micros>,
     /// The machine code of a call, or the HTTP code of a refused request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,

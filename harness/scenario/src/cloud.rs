@@ -1,5 +1,7 @@
 //! Observed cloud events: VMs, answered driver calls, kubelets.
 
+use std::time::Duration;
+
 pub use fakecloud_api::VmState;
 use serde::Serialize;
 
@@ -47,6 +49,8 @@ pub struct Call {
     pub rule: Option<String>,
     /// Name of the caller; empty: unknown.
     pub client: String,
+    /// How long the cloud delays its answer.
+    pub delay: Duration,
 }
 
 /// An event of a kubelet.

@@ -52,6 +52,7 @@ use scenario::observation::{Observation, Seen};
 use scenario::plan::Disturbance;
 use scenario::signature::Cause;
 use scenario::step::Crash;
+use stage::audit::Audit;
 use stage::{LEASE, Performer, Stage};
 use tokio::sync::watch;
 
@@ -127,6 +128,7 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario, engine: &Scenario
     if stage.is_disturbed() {
         rules.undisturbed_since = None;
     }
+    let audits = stage.audits();
     let mut engine = Engine {
         clock: stage.clock().clone(),
         stage,
@@ -136,6 +138,7 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario, engine: &Scenario
         served,
         scope,
         recording: recording.clone(),
+        audits,
         follower: follower.clone(),
         timed: TimedSteps::of(disturbances, started, &rules.timeouts),
         crashes: Vec::new(),
@@ -208,6 +211,8 @@ struct Engine<'a, S> {
     served: Starts,
     scope: Scope,
     recording: Recording,
+    /// Those of the stage's API servers.
+    audits: Vec<Audit>,
     follower: Option<Arc<dyn Follower>>,
     timed: TimedSteps,
     /// The crashes at a next effect that steps armed.
@@ -450,8 +455,13 @@ impl<S: Stage> Engine<'_, S> {
     fn record(&mut self, observation: &Observation) -> Option<serde_json::Value> {
         let lines = texts::of_observation(observation, &self.world);
         let before = self.world.absorb(observation);
-        self.recording
-            .add(|recorder| recorder.observe(observation, before.as_ref(), &lines));
+        let open = self.audits.iter().map(Audit::open_watches).sum();
+        self.recording.add(|recorder| {
+            recorder.observe(observation, before.as_ref(), &lines);
+            if !self.audits.is_empty() {
+                recorder.open_watches(observation.at, open);
+            }
+        });
         if let Some(follower) = &self.follower {
             follower.observe(observation);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use apiserver::authorization::Action;
 use apiserver::observe::{Observer, RequestRecord};
@@ -21,6 +22,8 @@ pub struct Audit {
     seen: Arc<Mutex<Seen>>,
     /// Receive mcm's requests that concern one object.
     followers: Arc<Mutex<Vec<UnboundedSender<Request>>>>,
+    /// The number of mcm's open watches.
+    watches: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +40,7 @@ impl Audit {
             fixed: [namespace, "kube-system", "kube-node-lease"].map(str::to_owned),
             seen: Arc::default(),
             followers: Arc::default(),
+            watches: Arc::default(),
         }
     }
 
@@ -63,6 +67,15 @@ impl Audit {
         };
         let mut followers = self.followers.lock();
         followers.retain(|follower| follower.unbounded_send(request.clone()).is_ok());
+    }
+
+    /// The number of watches that mcm has open.
+    pub fn open_watches(&self) -> u64 {
+        self.watches.load(Ordering::Relaxed)
+    }
+
+    fn is_mcm(&self, client: &str) -> bool {
+        client.strip_prefix(&self.prefix) == Some(MCM_ACCOUNT)
     }
 
     /// All accesses that the server did not deny.
@@ -101,6 +114,18 @@ impl Audit {
 }
 
 impl Observer for Audit {
+    fn watch_opened(&self, client: &str) {
+        if self.is_mcm(client) {
+            self.watches.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn watch_ended(&self, client: &str) {
+        if self.is_mcm(client) {
+            self.watches.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     fn request(&self, record: &RequestRecord<'_>) {
         let Some(access) = self.access(record) else { return };
         self.notify_followers(&access, record);

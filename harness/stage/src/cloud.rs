@@ -377,6 +377,7 @@ impl RecordReader {
                     .to_owned(),
                 rule: Some(record.fault_id.clone()).filter(|rule| !rule.is_empty()),
                 client: record.client.clone(),
+                delay: Duration::from_nanos(record.latency_nanos),
             }));
         }
         if record.kind() == proto::RecordKind::Kubelet {

@@ -21,6 +21,14 @@ impl Observer for Traced {
         self.audit.request(record);
     }
 
+    fn watch_opened(&self, client: &str) {
+        self.audit.watch_opened(client);
+    }
+
+    fn watch_ended(&self, client: &str) {
+        self.audit.watch_ended(client);
+    }
+
     fn delivery(&self, record: &DeliveryRecord<'_>) {
         self.audit.delivery(record);
     }

@@ -95,8 +95,11 @@ impl Feed {
         }
     }
 
-    /// The lines of the watch, until it ends or breaks.
+    /// The lines of the watch, until it ends or breaks. The watch is open until the lines are dropped.
     pub(super) fn lines(self) -> impl Stream<Item = Line> + Send + 'static {
+        if let Some(observer) = &self.server.observer {
+            observer.watch_opened(&self.open_watch.facts().client);
+        }
         let now = self.server.registry.clock().now();
         let next_bookmark = self.following_bookmark(now, self.continues(now));
         let mut life = self.server.life.follow();
@@ -116,6 +119,14 @@ impl Feed {
             let line = state.line().await?;
             Some((line, state))
         })
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(observer) = &self.feed.server.observer {
+            observer.watch_ended(&self.feed.open_watch.facts().client);
+        }
     }
 }
 

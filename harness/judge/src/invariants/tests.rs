@@ -123,6 +123,7 @@ fn call(call: &str, client: &str) -> Seen {
         code: "OK".to_owned(),
         rule: None,
         client: client.to_owned(),
+        delay: Duration::ZERO,
     }))
 }
 

@@ -15,12 +15,25 @@ const MOST_SEEN: usize = 4;
 /// A process, and the kind and name of an object.
 type Key<'a> = (&'a str, &'a str, &'a str);
 
+/// The request whose effect an event is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent<'a> {
+    /// The process that sent it.
+    pub(super) process: &'a str,
+    /// Its entry: of a write and of a call that was answered at once its own, of another call the last one of its time.
+    pub(super) entry: usize,
+    /// What the process received before this entry can have led to the request.
+    pub(super) bound: usize,
+    /// The entry of the answer of a call; `None`: the process did not receive it.
+    answer: Option<usize>,
+}
+
 /// The trace by process and object.
 pub(super) struct Received<'a> {
     changes: &'a Changes,
-    /// The entry of each event, by its index.
-    entries: Vec<Option<usize>>,
-    /// The entry of each event, by its id.
+    /// The request of each event, by its index.
+    requests: Vec<Option<Sent<'a>>>,
+    /// The entry of each event's request, by its id.
     by_id: BTreeMap<u64, usize>,
     /// Deliveries: the entries with the revisions.
     deliveries: BTreeMap<Key<'a>, Vec<(usize, u64)>>,
@@ -37,14 +50,14 @@ impl<'a> Received<'a> {
         changes: &'a Changes,
         micros: impl Fn(Timestamp) -> Micros,
     ) -> Self {
-        let entries = entries_of(points, trace, micros);
+        let requests = requests_of(points, trace, micros);
         let mut received = Self {
             changes,
             by_id: BTreeMap::new(),
             deliveries: BTreeMap::new(),
             answers: BTreeMap::new(),
             writes: BTreeMap::new(),
-            entries,
+            requests,
         };
         for (number, TraceEntry { process, event, .. }) in trace.iter().enumerate() {
             if let TraceEvent::Delivery { kind, name, revision } = event {
@@ -52,14 +65,18 @@ impl<'a> Received<'a> {
                 of_object.push((number, *revision));
             }
         }
-        for (draft, entry) in points.iter().zip(&received.entries) {
-            let Some(entry) = *entry else { continue };
-            let process = trace[entry].process.as_str();
+        for (draft, request) in points.iter().zip(&received.requests) {
+            let Some(Sent {
+                process, entry, answer, ..
+            }) = *request
+            else {
+                continue;
+            };
             received.by_id.insert(draft.id, entry);
             if draft.point.call.is_some() {
                 for (_, machine) in &draft.related {
                     let of_machine = received.answers.entry((process, machine)).or_default();
-                    of_machine.push((entry, draft.id));
+                    of_machine.extend(answer.map(|answer| (answer, draft.id)));
                 }
             } else if let Some(key) = draft.key.as_ref().filter(|_| draft.point.verb != Verb::Event) {
                 let of_object = received.writes.entry((process, key.kind, &key.name)).or_default();
@@ -71,12 +88,12 @@ impl<'a> Received<'a> {
         received
     }
 
-    /// The entry of an event, by the index of the event.
-    pub(super) fn entry_at(&self, index: usize) -> Option<usize> {
-        self.entries.get(index).copied().flatten()
+    /// The request of an event, by the index of the event.
+    pub(super) fn request_at(&self, index: usize) -> Option<Sent<'a>> {
+        self.requests.get(index).copied().flatten()
     }
 
-    /// The entry of an event, by its id.
+    /// The entry of an event's request, by its id.
     pub(super) fn entry_of(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
@@ -154,12 +171,18 @@ fn last_before(list: &[(usize, u64)], entry: usize) -> Option<(usize, u64)> {
     list[..count].last().copied()
 }
 
-/// The entry of each event: of a write the one with its revision, of a call its answer.
-fn entries_of(points: &[Draft], trace: &[TraceEntry], micros: impl Fn(Timestamp) -> Micros) -> Vec<Option<usize>> {
+/// The request of each event: of a write the one with its revision, of a call the one with its answer. A call that the cloud
+/// answered late was sent before, at the time of its effect; the trace has only the answer.
+fn requests_of<'a>(
+    points: &'a [Draft],
+    trace: &'a [TraceEntry],
+    micros: impl Fn(Timestamp) -> Micros,
+) -> Vec<Option<Sent<'a>>> {
     // By kind, namespace, name and revision; the name is empty for creations.
     let mut writes: BTreeMap<(&str, &str, &str, u64), usize> = BTreeMap::new();
     let mut answers: BTreeMap<(&str, &str, Micros), Vec<usize>> = BTreeMap::new();
-    for (number, TraceEntry { at, process, event, .. }) in trace.iter().enumerate() {
+    let times: Vec<Micros> = trace.iter().map(|entry| micros(entry.at)).collect();
+    for (number, TraceEntry { process, event, .. }) in trace.iter().enumerate() {
         match event {
             TraceEvent::Write {
                 plural,
@@ -170,7 +193,7 @@ fn entries_of(points: &[Draft], trace: &[TraceEntry], micros: impl Fn(Timestamp)
                 // A later write of the same revision changed nothing.
                 writes.entry((plural, namespace, name, *revision)).or_insert(number);
             }
-            TraceEvent::Answer { call } => answers.entry((process, call, micros(*at))).or_default().push(number),
+            TraceEvent::Answer { call } => answers.entry((process, call, times[number])).or_default().push(number),
             TraceEvent::Delivery { .. } => {}
         }
     }
@@ -178,20 +201,40 @@ fn entries_of(points: &[Draft], trace: &[TraceEntry], micros: impl Fn(Timestamp)
         let (key, revision) = (draft.key.as_ref()?, draft.point.revision?);
         let named = (key.plural, key.namespace.as_str(), key.name.as_str(), revision);
         let created = (key.plural, key.namespace.as_str(), "", revision);
-        writes.get(&named).or_else(|| writes.get(&created)).copied()
+        let entry = *writes.get(&named).or_else(|| writes.get(&created))?;
+        Some(Sent {
+            process: &trace[entry].process,
+            entry,
+            bound: entry,
+            answer: None,
+        })
     };
-    // Equal calls of one time are answered in their order.
+    // Equal calls that are answered at one time are answered in their order.
     let mut equal_calls: BTreeMap<(&str, &str, Micros), usize> = BTreeMap::new();
-    let entry = |draft| {
+    let request = |draft| {
         let draft: &Draft = draft;
         let Some(call) = &draft.point.call else {
             return write(draft);
         };
         let process = draft.point.by.as_deref()?.strip_prefix("process/")?;
-        let key = (process, call.as_str(), draft.point.at);
+        let delay = draft.point.delay.map_or(0, |delay| delay.0);
+        let key = (process, call.as_str(), Micros(draft.point.at.0.saturating_add(delay)));
         let count = equal_calls.entry(key).or_default();
         *count += 1;
-        answers.get(&key)?.get(*count - 1).copied()
+        let answer = answers.get(&key).and_then(|list| list.get(*count - 1)).copied();
+        let (entry, bound) = match delay {
+            0 => (answer?, answer?),
+            _ => {
+                let bound = times.partition_point(|time| *time <= draft.point.at);
+                (bound.checked_sub(1)?, bound)
+            }
+        };
+        Some(Sent {
+            process,
+            entry,
+            bound,
+            answer,
+        })
     };
-    points.iter().map(entry).collect()
+    points.iter().map(request).collect()
 }

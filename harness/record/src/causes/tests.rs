@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use judge::object::version;
 use scenario::kinds;
@@ -15,6 +16,7 @@ const START: Timestamp = Timestamp::UNIX_EPOCH;
 
 /// A recorder, and the trace of the same run.
 struct Story {
+    now: Timestamp,
     recorder: Recorder,
     trace: Vec<TraceEntry>,
     objects: BTreeMap<String, Value>,
@@ -23,6 +25,7 @@ struct Story {
 impl Story {
     fn new() -> Self {
         Self {
+            now: START,
             recorder: Recorder::new(START),
             trace: Vec::new(),
             objects: BTreeMap::new(),
@@ -50,7 +53,7 @@ impl Story {
 
     /// A step begins.
     fn step(&mut self, number: usize, step: &scenario::Step) {
-        self.recorder.step(START, number, step, "", None);
+        self.recorder.step(self.now, number, step, "", None);
         self.recorder.place_step(self.trace.len() as u64);
     }
 
@@ -62,7 +65,7 @@ impl Story {
         assert_eq!(version(&object), Some(revision));
         let before = self.objects.insert(format!("{} {name}", kind.kind), object.clone());
         let observation = Observation {
-            at: START,
+            at: self.now,
             what: Seen::Applied(kind, Box::new(object)),
         };
         let line = [format!("{} {name} at {revision}", kind.kind)];
@@ -77,15 +80,21 @@ impl Story {
     /// A call of a process is answered.
     fn call(&mut self, process: &str, call: &str, machine: &str) {
         self.entry(process, TraceEvent::Answer { call: call.to_owned() });
+        self.sent(process, call, machine, Duration::ZERO);
+    }
+
+    /// A call of a process, whose answer the cloud delays.
+    fn sent(&mut self, process: &str, call: &str, machine: &str, delay: Duration) {
         let event = CloudEvent::Call(Call {
             call: call.to_owned(),
             machine: machine.to_owned(),
             code: "OK".to_owned(),
             rule: None,
             client: format!("{process}_1"),
+            delay,
         });
         let observation = Observation {
-            at: START,
+            at: self.now,
             what: Seen::Cloud(event),
         };
         self.recorder
@@ -96,7 +105,7 @@ impl Story {
         let process = process.to_owned();
         self.trace.push(TraceEntry {
             number: self.trace.len() as u64,
-            at: START,
+            at: self.now,
             process,
             event,
         });
@@ -172,6 +181,42 @@ fn a_vm_leads_back_to_the_call_that_changed_it() {
     story.call("mcm", "CreateMachine", "m-1");
     let (summary, _, cause) = story.explained().remove(1);
     assert_eq!((summary.as_str(), cause.as_str()), ("VM vm-1", "CreateMachine for m-1"));
+}
+
+#[test]
+fn a_call_that_is_answered_late_was_sent_before_and_received_afterwards() {
+    let mut story = Story::new();
+    story.write("user", "Machine", "m-1", 1, json!({}));
+    story.deliver("mcm", "Machine", "m-1", 1);
+    story.sent("mcm", "CreateMachine", "m-1", Duration::from_secs(5));
+    story.sent("mcm", "CreateMachine", "m-2", Duration::from_secs(60));
+    story.now = START + Duration::from_secs(2);
+    story.write(
+        "user",
+        "Machine",
+        "m-1",
+        2,
+        json!({ "metadata": { "labels": { "a": "b" } } }),
+    );
+    story.deliver("mcm", "Machine", "m-1", 2);
+    story.now = START + Duration::from_secs(5);
+    let call = "CreateMachine".to_owned();
+    story.entry("mcm", TraceEvent::Answer { call });
+    story.write("mcm", "Machine", "m-1", 3, json!({ "spec": { "providerID": "vm-1" } }));
+    let explained = story.explained();
+    let causes: Vec<(&str, &str)> = explained
+        .iter()
+        .map(|(summary, _, cause)| (summary.as_str(), cause.as_str()))
+        .collect();
+    assert_eq!(
+        causes[1..],
+        [
+            ("CreateMachine for m-1", "Machine m-1 at 1"),
+            ("CreateMachine for m-2", ""),
+            ("Machine m-1 at 2", "Machine m-1 at 1"),
+            ("Machine m-1 at 3", "CreateMachine for m-1"),
+        ]
+    );
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn point(number: u32, at: u64, actor: &str, verb: Verb, summary: &str, cause: Op
         diff: None,
         cut: false,
         call: None,
+        delay: None,
         code: None,
         fault: None,
         violates: None,

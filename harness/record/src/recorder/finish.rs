@@ -126,7 +126,7 @@ impl Recorder {
             },
         };
         let actors = self.actors.list();
-        let counters = counters::of(&actors, &spans, &points);
+        let counters = counters::of(&actors, &spans, &points, self.watches);
         let mut record = RunRecord {
             version: VERSION,
             meta,

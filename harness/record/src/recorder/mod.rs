@@ -31,7 +31,7 @@ use self::spans::Spans;
 use crate::draft::{Draft, Interest, ObjectKey, StepMark};
 use crate::limits::{self, MOST_POINTS};
 use crate::logs;
-use crate::model::{ActorKind, Dropped, Log, Micros, Point, Verb};
+use crate::model::{ActorKind, CounterStep, Dropped, Log, Micros, Point, Verb};
 
 /// The id of the actor of the scenario.
 const SCENARIO: &str = "scenario";
@@ -56,6 +56,8 @@ pub struct Recorder {
     writes: BTreeMap<ObjectKey, u64>,
     /// The holder of the controllers' Lease, by its identity.
     leader: String,
+    /// The number of mcm's open watches over time.
+    watches: Vec<CounterStep>,
     /// The id of the point of the latest observation; `None`: it has none.
     latest: Option<u64>,
     heartbeats: u64,
@@ -83,6 +85,7 @@ impl Recorder {
             steps: Vec::new(),
             writes: BTreeMap::new(),
             leader: String::new(),
+            watches: Vec::new(),
             latest: None,
             heartbeats: 0,
             quiet: None,
@@ -122,6 +125,20 @@ impl Recorder {
             }
             Seen::Note(_) => self.note_lines(at, lines),
         };
+    }
+
+    /// Records how many watches mcm had open when an observation was made.
+    pub fn open_watches(&mut self, at: Timestamp, value: u64) {
+        let now = CounterStep {
+            at: self.micros(at),
+            value,
+            point: None,
+        };
+        match self.watches.last_mut() {
+            Some(last) if last.value == value => {}
+            Some(last) if last.at >= now.at => last.value = value,
+            _ => self.watches.push(now),
+        }
     }
 
     /// Adds the logs of processes, each with the name of its file and its content.
@@ -195,6 +212,7 @@ impl Recorder {
                     draft.point.fault.clone_from(&call.rule);
                     draft.point.by = by;
                     draft.point.call = Some(call.call.clone());
+                    draft.point.delay = (!call.delay.is_zero()).then(|| call.delay.into());
                     draft.related.push(("Machine", call.machine.clone()));
                 }
                 if let Some(rule) = &call.rule {
@@ -246,6 +264,7 @@ impl Recorder {
                 diff: None,
                 cut: false,
                 call: None,
+                delay: None,
                 code: None,
                 fault: None,
                 violates: None,

@@ -72,7 +72,7 @@ impl Recorder {
         let mut checks = self.checks.invariants.clone();
         checks.extend(self.checks.expectations.values().cloned());
         let actors = self.actors.clone().list();
-        let counters = counters::of(&actors, &spans, &points);
+        let counters = counters::of(&actors, &spans, &points, self.watches.clone());
         let mut record = RunRecord {
             version: VERSION,
             meta,

@@ -175,6 +175,23 @@ fn the_drains_of_a_machine_are_states() {
 }
 
 #[test]
+fn open_watches_are_recorded_when_their_number_changes() {
+    let mut recorder = Recorder::new(START);
+    for (seconds, open) in [(1, 4), (2, 4), (3, 0), (3, 1), (5, 6)] {
+        recorder.open_watches(at(seconds), open);
+    }
+    let record = finish(recorder, None);
+    let watches = record.counters.iter().find(|counter| counter.chart == "open watches");
+    let steps: Vec<(u64, u64)> = watches
+        .unwrap()
+        .steps
+        .iter()
+        .map(|step| (step.at.0 / 1_000_000, step.value))
+        .collect();
+    assert_eq!(steps, [(1, 4), (3, 1), (5, 6)]);
+}
+
+#[test]
 fn writes_that_change_nothing_are_counted_and_not_recorded() {
     let mut recorder = Recorder::new(START);
     let first = machine("Running", 1);
@@ -219,6 +236,7 @@ fn a_fault_lasts_until_it_is_lifted_or_has_no_hits_left() {
         code: "Internal".to_owned(),
         rule: Some("once".to_owned()),
         client: "mcm_1".to_owned(),
+        delay: Duration::from_millis(3),
     });
     observe(
         &mut recorder,
@@ -239,9 +257,16 @@ fn a_fault_lasts_until_it_is_lifted_or_has_no_hits_left() {
             call.fault.as_deref(),
             call.code.as_deref(),
             call.by.as_deref(),
+            call.delay,
             call.step
         ),
-        (Some("once"), Some("Internal"), Some("process/mcm"), Some(2))
+        (
+            Some("once"),
+            Some("Internal"),
+            Some("process/mcm"),
+            Some(Micros(3_000)),
+            Some(2)
+        )
     );
 }
 
@@ -477,6 +502,7 @@ fn a_failure_without_an_observation_leads_to_the_events_of_what_it_names() {
         code: "OK".to_owned(),
         rule: Some("lie".to_owned()),
         client: String::new(),
+        delay: Duration::ZERO,
     });
     recorder.fault(Micros(1_000_000), "lie", "inject fault lie".to_owned(), Window::Begins);
     observe(

@@ -76,7 +76,7 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
         };
         let passed = outcome.as_ref().is_ok_and(ScenarioOutcome::is_clean);
         let logs = if passed { BTreeMap::new() } else { logs_of(&trace) };
-        let (entries, processes) = match !passed || job.record.is_some() {
+        let (entries, processes) = match !passed || job.narrate || job.record.is_some() {
             true => (trace.entries(), trace.process_entries()),
             false => (Vec::new(), Vec::new()),
         };
