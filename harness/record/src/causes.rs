@@ -2,8 +2,8 @@
 //!
 //! The trace contains what each process received and sent, in order. An object's resource version identifies the write,
 //! and so the process that sent it. No cause is guessed. What the harness does itself is known: the step that sent a request
-//! or started a fault. Of the write of another process only what it had received before is known (deliveries of watches and
-//! answers of cloud calls); [`Link`] keeps the two apart.
+//! or started a fault. Of the write of another process only what it had received before is known (lists, deliveries of
+//! watches and answers of cloud calls, since it started); [`Link`] keeps the two apart.
 
 mod changes;
 mod cloud;
@@ -55,6 +55,15 @@ pub enum TraceEvent {
         /// Its resource version.
         revision: u64,
     },
+    /// A successful list: what the process had not received by watches.
+    List {
+        /// The plural name of the kind.
+        plural: String,
+        /// The newest revision of the server after the list.
+        revision: u64,
+    },
+    /// The process starts, and has received nothing.
+    Started,
     /// The answer of a cloud call.
     Answer {
         /// The name of the call.

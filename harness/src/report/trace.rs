@@ -37,6 +37,19 @@ fn event(event: Event<'_>) -> Option<TraceEvent> {
                 revision,
             })
         }
+        Event::Request {
+            verb: "GET",
+            path,
+            code: 200..300,
+            revision: Some(revision),
+        } => {
+            let (plural, _, name) = object_of(path)?;
+            name.is_empty().then(|| TraceEvent::List {
+                plural: plural.to_owned(),
+                revision,
+            })
+        }
+        Event::Process(text) => text.starts_with("started").then_some(TraceEvent::Started),
         Event::Delivery { object, revision } => {
             let (kind, name) = object.split_once(' ')?;
             Some(TraceEvent::Delivery {

@@ -88,6 +88,12 @@ impl Changes {
         of_object.range(..=revision).next_back().map(|(_, (id, _))| *id)
     }
 
+    /// The event of the newest change of more than an object's status, up to a revision.
+    pub(super) fn order_up_to(&self, name: &Name, revision: u64) -> Option<u64> {
+        let mut up_to = self.revisions.get(name)?.range(..=revision).rev();
+        up_to.find_map(|(_, (id, is_order))| is_order.then_some(*id))
+    }
+
     /// The event of the change that gave an object a revision, if more than its status changed.
     pub(super) fn order_at(&self, name: &Name, revision: u64) -> Option<u64> {
         let (id, is_order) = self.revisions.get(name)?.get(&revision)?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use scenario::kinds;
 
 use super::changes::Changes;
 use super::{Name, TraceEntry, TraceEvent};
@@ -37,6 +38,10 @@ pub(super) struct Received<'a> {
     by_id: BTreeMap<u64, usize>,
     /// Deliveries: the entries with the revisions.
     deliveries: BTreeMap<Key<'a>, Vec<(usize, u64)>>,
+    /// Lists of a kind, by its plural name: the entries with the revisions.
+    lists: BTreeMap<(&'a str, &'a str), Vec<(usize, u64)>>,
+    /// The entries at which a process started.
+    starts: BTreeMap<&'a str, Vec<usize>>,
     /// Answers that a process received about a machine: the entries with the ids of the calls.
     answers: BTreeMap<(&'a str, &'a str), Vec<(usize, u64)>>,
     /// Writes of an object by a process: the entries with the ids.
@@ -55,14 +60,24 @@ impl<'a> Received<'a> {
             changes,
             by_id: BTreeMap::new(),
             deliveries: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            starts: BTreeMap::new(),
             answers: BTreeMap::new(),
             writes: BTreeMap::new(),
             requests,
         };
         for (number, TraceEntry { process, event, .. }) in trace.iter().enumerate() {
-            if let TraceEvent::Delivery { kind, name, revision } = event {
-                let of_object = received.deliveries.entry((process, kind, name)).or_default();
-                of_object.push((number, *revision));
+            match event {
+                TraceEvent::Delivery { kind, name, revision } => {
+                    let of_object = received.deliveries.entry((process, kind, name)).or_default();
+                    of_object.push((number, *revision));
+                }
+                TraceEvent::List { plural, revision } => {
+                    let of_kind = received.lists.entry((process, plural)).or_default();
+                    of_kind.push((number, *revision));
+                }
+                TraceEvent::Started => received.starts.entry(process).or_default().push(number),
+                TraceEvent::Write { .. } | TraceEvent::Answer { .. } => {}
             }
         }
         for (draft, request) in points.iter().zip(&received.requests) {
@@ -135,22 +150,43 @@ impl<'a> Received<'a> {
         (cause, seen)
     }
 
+    /// What a process received about an object between two entries, by watches and by lists: the entries with the
+    /// revisions. Nothing that it received before it started counts.
+    fn revisions<'s>(
+        &'s self,
+        process: &'s str,
+        name: &'s Name,
+        after: usize,
+        before: usize,
+    ) -> [&'s [(usize, u64)]; 2] {
+        let starts = self.starts.get(process).map_or(&[][..], Vec::as_slice);
+        let start = starts.partition_point(|start| *start < before).checked_sub(1);
+        let after = start.map_or(after, |last| after.max(starts[last]));
+        let watched = self.deliveries.get(&(process, name.0.as_str(), name.1.as_str()));
+        let listed = kinds::find(&name.0)
+            .ok()
+            .and_then(|kind| self.lists.get(&(process, kind.plural)));
+        [watched, listed].map(|list| between(list.map_or(&[], Vec::as_slice), after, before))
+    }
+
     /// The last change of an object that a process received before an entry.
     fn delivered(&self, process: &str, name: &Name, before: usize) -> Option<(usize, u64)> {
-        let list = self.deliveries.get(&(process, name.0.as_str(), name.1.as_str()))?;
-        let (at, revision) = last_before(list, before)?;
-        Some((at, self.changes.at(name, revision)?))
+        let lists = self.revisions(process, name, 0, before);
+        let (at, revision) = lists.iter().filter_map(|list| list.last()).max()?;
+        Some((*at, self.changes.at(name, *revision)?))
     }
 
     /// The last change of more than the status of an object that a process received before an entry, and after another.
     fn ordered(&self, process: &str, name: &Name, before: usize, after: usize) -> Option<(usize, u64)> {
-        let list = self.deliveries.get(&(process, name.0.as_str(), name.1.as_str()))?;
-        let (first, last) = (
-            list.partition_point(|(at, _)| *at < after),
-            list.partition_point(|(at, _)| *at < before),
-        );
-        let mut between = list.get(first..last)?.iter().rev();
-        between.find_map(|(at, revision)| Some((*at, self.changes.order_at(name, *revision)?)))
+        let [watched, listed] = self.revisions(process, name, after, before);
+        let watched = watched
+            .iter()
+            .rev()
+            .find_map(|(at, revision)| Some((*at, self.changes.order_at(name, *revision)?)));
+        let listed = listed
+            .last()
+            .and_then(|(at, revision)| Some((*at, self.changes.order_up_to(name, *revision)?)));
+        watched.max(listed)
     }
 
     /// What a process did last about an object before an entry: a cloud call about a machine, or, if a Kubernetes Event reports
@@ -163,6 +199,13 @@ impl<'a> Received<'a> {
         let written = written.filter(|_| draft.point.verb == Verb::Event);
         answered.max(written.and_then(|list| last_before(list, before)))
     }
+}
+
+/// The part of a list from an entry of the trace to another one.
+fn between(list: &[(usize, u64)], after: usize, before: usize) -> &[(usize, u64)] {
+    let last = list.partition_point(|(at, _)| *at < before);
+    let first = list.partition_point(|(at, _)| *at < after).min(last);
+    &list[first..last]
 }
 
 /// The last entry of a list before an entry of the trace.
@@ -194,7 +237,7 @@ fn requests_of<'a>(
                 writes.entry((plural, namespace, name, *revision)).or_insert(number);
             }
             TraceEvent::Answer { call } => answers.entry((process, call, times[number])).or_default().push(number),
-            TraceEvent::Delivery { .. } => {}
+            TraceEvent::Delivery { .. } | TraceEvent::List { .. } | TraceEvent::Started => {}
         }
     }
     let write = |draft: &Draft| {

@@ -184,6 +184,46 @@ fn a_vm_leads_back_to_the_call_that_changed_it() {
 }
 
 #[test]
+fn a_process_that_starts_has_received_what_it_lists() {
+    let mut story = Story::new();
+    story.write("user", "Machine", "m-1", 1, json!({}));
+    story.deliver("mcm", "Machine", "m-1", 1);
+    story.write(
+        "user",
+        "Machine",
+        "m-1",
+        2,
+        json!({ "metadata": { "labels": { "a": "b" } } }),
+    );
+    story.entry("mcm", TraceEvent::Started);
+    let plural = "machines".to_owned();
+    story.entry("mcm", TraceEvent::List { plural, revision: 2 });
+    story.write("mcm", "Machine", "m-1", 3, json!({ "spec": { "providerID": "vm-1" } }));
+    story.recorder.add_causes(&story.trace, 0);
+    let points = story.recorder.into_points();
+    assert_eq!(points[2].cause, Some((Link::Own, points[1].id)));
+    assert_eq!(points[2].seen, Vec::<u64>::new());
+}
+
+#[test]
+fn a_process_has_received_nothing_before_it_starts() {
+    let mut story = Story::new();
+    story.write("user", "Machine", "m-1", 1, json!({}));
+    story.deliver("mcm", "Machine", "m-1", 1);
+    story.write(
+        "user",
+        "Machine",
+        "m-1",
+        2,
+        json!({ "metadata": { "labels": { "a": "b" } } }),
+    );
+    story.entry("mcm", TraceEvent::Started);
+    story.write("mcm", "Machine", "m-1", 3, json!({ "spec": { "providerID": "vm-1" } }));
+    let (_, _, cause) = story.explained().remove(2);
+    assert_eq!(cause, "Machine m-1 at 2", "the previous change of the object itself");
+}
+
+#[test]
 fn a_call_that_is_answered_late_was_sent_before_and_received_afterwards() {
     let mut story = Story::new();
     story.write("user", "Machine", "m-1", 1, json!({}));
