@@ -88,6 +88,34 @@ fn random_worlds_detect_a_lost_preserved_machine() {
     );
 }
 
+/// Without its trace the undisturbed run would differ in its first events already.
+#[test]
+fn a_failure_is_named_after_what_first_differs_from_the_undisturbed_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = drydock(
+        folder.path(),
+        &[
+            "chaos",
+            "first-light",
+            "--mutant",
+            "create-without-asking",
+            "--seeds",
+            "12",
+            "--failures",
+            "1",
+        ],
+    );
+    let printed = printed(&output);
+    assert!(
+        printed.contains("1 of the failures: I1, after \"mcm: crash before effect"),
+        "{printed}"
+    );
+    let (_, compare) = printed.split_once("compare: drydock ").unwrap();
+    let arguments: Vec<&str> = compare.lines().next().unwrap_or_default().split(' ').collect();
+    let difference = crate::drydock::printed(&drydock(folder.path(), &arguments));
+    assert!(difference.contains("mcm: crash before effect"), "{difference}");
+}
+
 #[test]
 fn a_campaign_ends_at_its_time_limit() {
     let folder = tempfile::tempdir().unwrap();

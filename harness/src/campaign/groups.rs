@@ -33,6 +33,10 @@ pub struct FailureGroup {
     /// The report folder of the first run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<PathBuf>,
+    /// The folder with the record of the undisturbed run of the first seed; `None`: that run failed as well, or did not take
+    /// place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undisturbed: Option<PathBuf>,
 }
 
 /// The cause of a failure, without names and numbers.
@@ -86,6 +90,7 @@ pub fn group(failures: &[(RunResult, Vec<String>)]) -> Vec<FailureGroup> {
             reason: failure.reason.clone(),
             replay: result.replay.clone(),
             report: result.report.clone(),
+            undisturbed: None,
         });
         group.seeds.push(result.seed);
     }

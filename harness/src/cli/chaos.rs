@@ -248,21 +248,36 @@ impl ChaosCommand {
             RunFolder::new().map_err(|error| Stop::Usage(format!("cannot create a temporary folder: {error}")))?;
         let compared: Vec<(RunResult, Vec<String>)> = futures::stream::iter(failed.cloned())
             .map(|result| {
-                let plan = Plan {
-                    disturbances: Vec::new(),
-                    ..self.plan_of(suites, result.seed)
-                };
                 let undisturbed = Job {
                     narrate: true,
                     reports: scratch.path().to_owned(),
-                    ..Job::of(plan, StageKind::Sim)
+                    ..self.undisturbed(suites, result.seed)
                 };
                 async move { (result, jobs::run_simulated(&undisturbed).await.narrative) }
             })
             .buffered(at_once(self.jobs)?)
             .collect()
             .await;
-        Ok(groups::group(&compared))
+        let mut groups = groups::group(&compared);
+        for group in &mut groups {
+            let Some(first) = group.seeds.first() else { continue };
+            let recorded = Job {
+                reports: scratch.path().to_owned(),
+                record: Some(self.report.join("undisturbed")),
+                ..self.undisturbed(suites, *first)
+            };
+            group.undisturbed = jobs::run_simulated(&recorded).await.record;
+        }
+        Ok(groups)
+    }
+
+    /// The run of a seed without its disturbances.
+    fn undisturbed(&self, suites: &[&Suite], seed: u64) -> Job {
+        let plan = Plan {
+            disturbances: Vec::new(),
+            ..self.plan_of(suites, seed)
+        };
+        Job::of(plan, StageKind::Sim)
     }
 
     /// Writes the record and the page of the campaign into the folder of its reports.
@@ -358,6 +373,9 @@ fn print(campaign: &Campaign, rare: &[Line]) {
         );
         say!("     first: {}", group.reason);
         say!("     replay: {}", group.replay);
+        if let (Some(one), Some(other)) = (&group.undisturbed, &group.report) {
+            say!("     compare: drydock diff {} {}", one.display(), other.display());
+        }
         let shown: Vec<String> = group.seeds.iter().take(10).map(u64::to_string).collect();
         let more = if group.seeds.len() > shown.len() {
             " and more"

@@ -2,8 +2,8 @@
 //! machines that fail alone or together and recover; users who exclude machines, request remediations, pause, change and
 //! delete checks; and owners that scale and roll out meanwhile.
 //!
-//! In the end the check has no limit and is active, no machine is preserved, and every machine is healthy and has the newest
-//! template. The module `faults` draws faults of processes, the API server and cloud calls.
+//! In the end the check has no limit, is active and finds every failure; no machine is preserved, and every machine is
+//! healthy and has the newest template. The module `faults` draws faults of processes, the API server and cloud calls.
 
 mod machine_actions;
 mod owner_actions;
@@ -106,7 +106,7 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span): (u64, 
 
     let mut users = seed.stream("users");
     let failures = Failures {
-        permanent: !owner.is_patient,
+        permanent: !owner.is_patient || !policy.has_templates(),
         external: policy.has_templates(),
     };
     for machine in 0..1 + users.below(2 + size) {
@@ -158,7 +158,7 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span): (u64, 
     performed(scenario, user_actions, end)
         .step(owner_actions::settled(wanted))
         .step(annotate("MachineHealthCheck", CHECK, keys::PAUSED_ANNOTATION, "false"))
-        .step(patch_spec("MachineHealthCheck", CHECK, policy::without_limit()))
+        .step(patch_spec("MachineHealthCheck", CHECK, policy.finally()))
         .step(wait(seconds(owner.kept + 30 * MINUTE)))
         .for_at_least(
             node_grace() + slack(),

@@ -16,7 +16,7 @@ use crate::campaign::generate::rollout::{self, CLASSES};
 /// Which failures a world has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failures {
-    /// Whether a machine may fail for ever: then mcm's health timeout replaces it, even if its check does not.
+    /// Whether a machine may fail for ever: mcm's health timeout replaces it, or its check at the latest in the end.
     pub permanent: bool,
     /// Whether another controller remediates: it does not end a request of a user.
     pub external: bool,

@@ -170,6 +170,20 @@ impl Policy {
         spec
     }
 
+    /// The change at the end: no limit, and rules that find every failure of a machine.
+    pub(super) fn finally(&self) -> Value {
+        let mut nodes = self.node_rules.clone();
+        if !nodes.iter().any(|(type_, ..)| *type_ == "DiskPressure") {
+            nodes.push(("DiskPressure", "True", 2 * MINUTE));
+        }
+        let mut change = without_limit();
+        match self.nested_checks {
+            true => change["checks"] = json!({ "unhealthyNodeConditions": rules(&nodes, true) }),
+            false => change["unhealthyConditions"] = rules(&nodes, false),
+        }
+        change
+    }
+
     /// A change of the spec by an operator.
     pub(super) fn change(&self, replicas: u64, stream: &mut Stream) -> Value {
         match stream.below(6) {
@@ -234,7 +248,7 @@ impl Limit {
 }
 
 /// The change that removes all limits, whatever their spelling.
-pub(super) fn without_limit() -> Value {
+fn without_limit() -> Value {
     json!({ "maxUnhealthy": null, "unhealthyRange": null, "remediation": { "triggerIf": null } })
 }
 
