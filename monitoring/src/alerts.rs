@@ -94,7 +94,7 @@ impl AlertGroup {
     ///
     /// # Errors
     /// When a text cannot be written as YAML.
-    pub fn to_yaml(&self) -> Result<String, serde_saphyr::ser::Error> {
+    pub fn yaml(&self) -> Result<String, serde_saphyr::ser::Error> {
         let rules = self.alerts.iter().map(Rule::from).collect();
         let groups = [Group { name: self.name, rules }];
         let yaml = serde_saphyr::to_string(&File { groups })?;
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_group_is_written_as_prometheus_reads_it() {
-        let yaml = GROUP.to_yaml().unwrap();
+        let yaml = GROUP.yaml().unwrap();
         assert!(yaml.starts_with("# A comment.\ngroups:\n"), "{yaml}");
         let read: serde_json::Value = serde_saphyr::from_str(&yaml).unwrap();
         assert_eq!(

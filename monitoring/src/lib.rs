@@ -48,11 +48,11 @@ const HEIGHT: usize = 8;
 
 impl Board {
     /// The file that Grafana imports.
-    pub fn to_text(&self) -> String {
-        format!("{:#}\n", self.to_json())
+    pub fn text(&self) -> String {
+        format!("{:#}\n", self.json())
     }
 
-    fn to_json(&self) -> Value {
+    fn json(&self) -> Value {
         let mut panels = Vec::new();
         let mut y = 0;
         for (title, row) in self.rows {
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn panels_stand_side_by_side_below_the_title_of_their_row() {
-        let board = BOARD.to_json();
+        let board = BOARD.json();
         let places: Vec<String> = board["panels"]
             .as_array()
             .unwrap()

@@ -159,7 +159,7 @@ async fn the_panels_use_metrics_that_the_servers_have() {
 fn the_dashboard_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/grafana-drydock.json");
     assert!(
-        monitoring::is_current(&path, &BOARD.to_text()).unwrap(),
+        monitoring::is_current(&path, &BOARD.text()).unwrap(),
         "{} is stale: DRYDOCK_WRITE_DOCS=1 cargo test -p e2e --test it grafana writes it",
         path.display()
     );

@@ -7,6 +7,7 @@
 
 mod changes;
 mod cloud;
+mod processes;
 mod received;
 mod steps;
 
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 
 use self::changes::Changes;
 use self::cloud::CloudHistory;
+use self::processes::Processes;
 use self::received::{Received, Sent};
 use self::steps::Steps;
 use crate::draft::{Draft, StepMark, TracePlace};
@@ -125,6 +127,7 @@ fn explain(
     let changes = Changes::of(points);
     let received = Received::of(points, trace, &changes, micros);
     let cloud = CloudHistory::of(points);
+    let processes = Processes::of(points);
     let steps = Steps::of(steps, points);
     let explained = points.iter().enumerate().map(|(index, draft)| match draft.point.verb {
         Verb::Vm | Verb::Kubelet => {
@@ -144,6 +147,10 @@ fn explain(
         }
         Verb::Note => Explained {
             cause: steps.keeping(draft).map(|id| (Link::Caused, id)),
+            ..Explained::default()
+        },
+        Verb::Process => Explained {
+            cause: processes.before(draft),
             ..Explained::default()
         },
         Verb::Fault => Explained {

@@ -120,3 +120,8 @@ pub(crate) struct StepMark {
     /// Whether it sets the number of machines that the harness keeps.
     pub(crate) keeps: bool,
 }
+
+/// The id of the actor of a fault.
+pub(crate) fn id_of_fault(name: &str) -> String {
+    format!("fault/{name}")
+}

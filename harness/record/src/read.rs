@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::limits::{MOST_ACTORS, MOST_POINTS, MOST_SPANS, MOST_STEPS};
-use crate::model::RunRecord;
+use crate::model::{Point, RunRecord};
 use crate::{FILE, VERSION};
 
 /// The maximum size of a record in bytes. A record with the maximum number of points, each with the largest change, is
@@ -58,6 +58,32 @@ pub enum ReadError {
         count: usize,
         /// The maximum.
         most: usize,
+    },
+    /// An event has the number of another one.
+    #[error("points[{index}].number: another event has the number {number}")]
+    Duplicate {
+        /// The index of the event.
+        index: usize,
+        /// The number.
+        number: u32,
+    },
+    /// An event is its own cause.
+    #[error("{field}: event {number} cannot lead to itself")]
+    OwnCause {
+        /// The field.
+        field: String,
+        /// The number.
+        number: u32,
+    },
+    /// An event violates a check that the record does not have.
+    #[error("points[{index}].violates: there is no check {check}; the record has {checks}, counted from 0")]
+    NoCheck {
+        /// The index of the event.
+        index: usize,
+        /// The index of the check.
+        check: usize,
+        /// The number of checks.
+        checks: usize,
     },
     /// The previous write of an object is no earlier event.
     #[error("{field}: event {number} is not an earlier one")]
@@ -147,7 +173,13 @@ pub fn check_size(bytes: u64, file: &'static str) -> Result<(), ReadError> {
 
 /// Checks that every number of an event exists.
 fn check_references(record: &RunRecord) -> Result<(), ReadError> {
-    let numbers: std::collections::BTreeSet<u32> = record.points.iter().map(|point| point.number).collect();
+    let mut numbers = std::collections::BTreeSet::new();
+    for (index, Point { number, .. }) in record.points.iter().enumerate() {
+        if !numbers.insert(*number) {
+            let number = *number;
+            return Err(ReadError::Duplicate { index, number });
+        }
+    }
     let check = |number: Option<u32>, field: &dyn Fn() -> String| match number {
         Some(number) if !numbers.contains(&number) => Err(ReadError::Dangling { field: field(), number }),
         _ => Ok(()),
@@ -157,6 +189,14 @@ fn check_references(record: &RunRecord) -> Result<(), ReadError> {
         check(point.previous, &|| format!("points[{index}].previous"))?;
         for number in &point.seen {
             check(Some(*number), &|| format!("points[{index}].seen"))?;
+        }
+        if let Some(number) = point.cause.filter(|cause| *cause == point.number) {
+            let field = format!("points[{index}].cause");
+            return Err(ReadError::OwnCause { field, number });
+        }
+        let checks = record.checks.len();
+        if let Some(check) = point.violates.filter(|check| *check >= checks) {
+            return Err(ReadError::NoCheck { index, check, checks });
         }
         if let Some(number) = point.previous.filter(|previous| *previous >= point.number) {
             let field = format!("points[{index}].previous");

@@ -98,4 +98,15 @@ fn a_reference_to_a_missing_event_is_refused_with_its_field() {
     text["points"] = json!([point(1), point(2)]);
     text["points"][0]["previous"] = json!(2);
     assert_eq!(error(&text), "points[0].previous: event 2 is not an earlier one");
+    text["points"] = json!([point(1), point(1)]);
+    assert_eq!(error(&text), "points[1].number: another event has the number 1");
+    text["points"] = json!([point(1)]);
+    text["points"][0]["cause"] = json!(1);
+    assert_eq!(error(&text), "points[0].cause: event 1 cannot lead to itself");
+    text["points"] = json!([point(1)]);
+    text["points"][0]["violates"] = json!(0);
+    assert_eq!(
+        error(&text),
+        "points[0].violates: there is no check 0; the record has 0, counted from 0"
+    );
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use judge::evaluate::short;
-use record::{Point, RunRecord, Verb};
+use record::{Link, Point, RunRecord, Verb};
 use serde_json::Value;
 
 use super::output::say;
@@ -116,10 +116,13 @@ impl<'a> Stepper<'a> {
                 Err(_) => Err(HELP),
             },
         };
+        let how = if name == "c" { how(current.link) } else { "" };
         Some(match target {
             Ok(at) => {
                 self.at = at;
-                self.current().map(line).unwrap_or_default()
+                self.current()
+                    .map(|point| format!("{how}{}", line(point)))
+                    .unwrap_or_default()
             }
             Err(problem) => problem.to_owned(),
         })
@@ -154,6 +157,16 @@ impl<'a> Stepper<'a> {
             ""
         };
         format!("{name}{note}:\n{}", indented(&object))
+    }
+}
+
+/// How the cause of an event is known.
+fn how(link: Option<Link>) -> &'static str {
+    match link {
+        Some(Link::Caused) => "caused by ",
+        Some(Link::Own) => "own history: ",
+        Some(Link::Named) => "last event of what it names: ",
+        Some(Link::Before) | None => "came before: ",
     }
 }
 
@@ -240,7 +253,7 @@ mod tests {
                 called,
                 created,
                 failed,
-                created,
+                &format!("came before: {created}"),
                 called,
                 "no later event has that text",
                 "no later event has that text",

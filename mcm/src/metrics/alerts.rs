@@ -113,7 +113,7 @@ fn the_alerts_use_metrics_that_exist() {
 fn the_alerts_are_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/alerts.yaml");
     assert!(
-        monitoring::is_current(&path, &GROUP.to_yaml().unwrap()).unwrap(),
+        monitoring::is_current(&path, &GROUP.yaml().unwrap()).unwrap(),
         "{} is stale: DRYDOCK_WRITE_DOCS=1 cargo test --workspace --lib alerts writes it",
         path.display()
     );

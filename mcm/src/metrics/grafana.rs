@@ -199,7 +199,7 @@ fn the_panels_use_metrics_that_exist() {
 fn the_dashboard_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/grafana-mcm.json");
     assert!(
-        monitoring::is_current(&path, &BOARD.to_text()).unwrap(),
+        monitoring::is_current(&path, &BOARD.text()).unwrap(),
         "{} is stale: DRYDOCK_WRITE_DOCS=1 cargo test --workspace --lib grafana writes it",
         path.display()
     );

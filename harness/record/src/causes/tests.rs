@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use judge::object::version;
 use scenario::kinds;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Recorder;
+use crate::{Recorder, StageEvent, StageEventKind, Window};
 use scenario::builder::{annotate, vm, wait};
 use scenario::cloud::{Call, CloudEvent, Vm, VmState};
 use scenario::observation::{Observation, Seen};
@@ -181,6 +182,58 @@ fn a_vm_leads_back_to_the_call_that_changed_it() {
     story.call("mcm", "CreateMachine", "m-1");
     let (summary, _, cause) = story.explained().remove(1);
     assert_eq!((summary.as_str(), cause.as_str()), ("VM vm-1", "CreateMachine for m-1"));
+}
+
+#[test]
+fn a_process_ends_and_starts_by_faults_or_by_itself() {
+    let event = |seconds: i64, what: StageEventKind| StageEvent {
+        number: None,
+        at: START + SignedDuration::from_secs(seconds),
+        what,
+    };
+    let process = |seconds: i64, name: &str, text: &str| {
+        let (name, text) = (name.to_owned(), text.to_owned());
+        event(
+            seconds,
+            StageEventKind::Process {
+                name,
+                text,
+                runs: false,
+            },
+        )
+    };
+    let fault = |seconds: i64, name: &str, window: Window| {
+        let (name, text) = (name.to_owned(), format!("{name} now"));
+        event(
+            seconds,
+            StageEventKind::Fault {
+                name,
+                text,
+                window,
+                rule: None,
+            },
+        )
+    };
+    let mut story = Story::new();
+    let events = vec![
+        process(0, "mcm-0", "started (1)"),
+        fault(1, "crash of mcm-1", Window::Moment),
+        fault(2, "crash of mcm-0", Window::Moment),
+        process(2, "mcm-0", "crashed"),
+        process(5, "mcm-0", "started (2)"),
+        fault(7, "mcm is down", Window::Begins),
+        process(7, "mcm-0", "killed"),
+    ];
+    story
+        .recorder
+        .add_stage_events(events, START + SignedDuration::from_secs(9));
+    let explained = story.explained();
+    let causes: Vec<&str> = explained
+        .iter()
+        .filter(|(summary, ..)| summary.starts_with("mcm-0"))
+        .map(|(_, _, cause)| cause.as_str())
+        .collect();
+    assert_eq!(causes, ["", "crash of mcm-0 now", "mcm-0 crashed", "mcm is down now"]);
 }
 
 #[test]

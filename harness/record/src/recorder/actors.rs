@@ -7,6 +7,7 @@ use scenario::cloud::Vm;
 use scenario::kinds::Kind;
 use serde_json::Value;
 
+use crate::draft::id_of_fault;
 use crate::model::{Actor, ActorKind};
 
 /// All actors so far.
@@ -72,12 +73,7 @@ impl Actors {
 
     /// The actor of a fault.
     pub(super) fn fault(&mut self, name: &str) -> String {
-        self.add(&Self::id_of_fault(name), ActorKind::Fault, name, None)
-    }
-
-    /// The id of the actor of a fault.
-    pub(super) fn id_of_fault(name: &str) -> String {
-        format!("fault/{name}")
+        self.add(&id_of_fault(name), ActorKind::Fault, name, None)
     }
 
     /// The actor of a machine.

@@ -6,10 +6,9 @@ use jiff::Timestamp;
 use scenario::Step;
 use scenario::step::{CloudRequest, DisturbanceChange, KubeletAction, KubeletFaultKind, Request};
 
-use super::actors::Actors;
 use super::processes::Window;
 use super::{Recorder, SCENARIO};
-use crate::draft::{Interest, StepMark, TracePlace};
+use crate::draft::{Interest, StepMark, TracePlace, id_of_fault};
 use crate::model::{Link, Micros, SpanClass, Verb};
 
 /// The rules that can have an effect.
@@ -98,7 +97,7 @@ impl Recorder {
         // A kubelet has one outage at a time: another one, or its end, ends it.
         if OUTAGES.contains(&what) {
             for outage in OUTAGES {
-                let actor = Actors::id_of_fault(&format!("{outage} {kubelet}"));
+                let actor = id_of_fault(&format!("{outage} {kubelet}"));
                 if self.spans.current(&actor, SpanClass::Fault).is_some() {
                     self.spans.end(&actor, SpanClass::Fault, at);
                     what = if window == Window::Ends { outage } else { what };

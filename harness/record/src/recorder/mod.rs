@@ -164,6 +164,7 @@ impl Recorder {
         let id = self.push(at, &actor, Verb::Request, summary, Interest::Call);
         if let Some(draft) = self.points.last_mut() {
             draft.point.code = Some(request.code.to_string());
+            draft.point.by = Some(actor);
         }
         Some(id)
     }
