@@ -35,7 +35,7 @@ pub struct Alert {
     pub description: &'static str,
 }
 
-/// A group of alerting rules in a file of its own.
+/// The alerting rules that Prometheus reads from one file.
 #[derive(Clone, Copy, Debug)]
 pub struct AlertGroup {
     /// Its name.

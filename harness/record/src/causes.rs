@@ -18,7 +18,7 @@ use self::cloud::CloudHistory;
 use self::processes::Processes;
 use self::received::{Received, Sent};
 use self::steps::Steps;
-use crate::draft::{Draft, StepMark, TracePlace};
+use crate::draft::{Draft, PROCESS, StepMark, TracePlace};
 use crate::model::{Link, Micros, Verb};
 
 /// What a process received or sent.
@@ -91,7 +91,7 @@ pub(crate) fn find(
     let explained = explain(points, steps, trace, micros);
     for (draft, explained) in points.iter_mut().zip(explained) {
         if let Some(process) = explained.process {
-            draft.point.by = Some(format!("process/{process}"));
+            draft.point.by = Some(format!("{PROCESS}{process}"));
         }
         if draft.cause.is_none() {
             draft.cause = explained.cause;

@@ -121,6 +121,9 @@ pub(crate) struct StepMark {
     pub(crate) keeps: bool,
 }
 
+/// The prefix of the ids of processes.
+pub(crate) const PROCESS: &str = "process/";
+
 /// The id of the actor of a fault.
 pub(crate) fn id_of_fault(name: &str) -> String {
     format!("fault/{name}")

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::draft::{Draft, id_of_fault};
+use crate::draft::{Draft, PROCESS, id_of_fault};
 use crate::model::{Link, Micros, Verb};
-
-/// The prefix of the ids of processes.
-const PROCESS: &str = "process/";
 
 /// The events of processes, and the faults.
 pub(super) struct Processes<'a> {

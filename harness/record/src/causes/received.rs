@@ -7,7 +7,7 @@ use scenario::kinds;
 
 use super::changes::Changes;
 use super::{Name, TraceEntry, TraceEvent};
-use crate::draft::Draft;
+use crate::draft::{Draft, PROCESS};
 use crate::model::{Link, Micros, Verb};
 
 /// The maximum number of other events that came before a write.
@@ -259,7 +259,7 @@ fn requests_of<'a>(
         let Some(call) = &draft.point.call else {
             return write(draft);
         };
-        let process = draft.point.by.as_deref()?.strip_prefix("process/")?;
+        let process = draft.point.by.as_deref()?.strip_prefix(PROCESS)?;
         let delay = draft.point.delay.map_or(0, |delay| delay.0);
         let key = (process, call.as_str(), Micros(draft.point.at.0.saturating_add(delay)));
         let count = equal_calls.entry(key).or_default();

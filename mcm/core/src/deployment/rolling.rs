@@ -46,16 +46,15 @@ struct ShrinkingSet {
 }
 
 impl ShrinkingSet {
-    /// Whether the machine that is deleted next exists, and a health check wants it replaced.
-    fn next_is_unwanted(&self) -> bool {
+    /// The machine that is deleted next; `None`: it does not exist yet.
+    fn next(&self) -> Option<&Arc<Machine>> {
         let exists = i64::from(self.size) <= self.retained.len() as i64;
-        exists && self.retained.front().is_some_and(|machine| is_unwanted(machine))
+        self.retained.front().filter(|_| exists)
     }
 
     /// Reduces the size by one. Returns the machine that is deleted, if it exists already.
     fn pop(&mut self) -> Option<Arc<Machine>> {
-        let existing = self.retained.len() as i64;
-        let exists = i64::from(self.size) <= existing;
+        let exists = self.next().is_some();
         self.size -= 1;
         if exists { self.retained.pop_front() } else { None }
     }
@@ -111,10 +110,9 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
 
     // First machines that do not serve: their deletion does not reduce availability.
     for set in &mut shrinking {
-        let next = |set: &ShrinkingSet| {
-            set.size as usize > set.retained.len() || !serves(rollout, set.position, &set.retained[0])
-        };
-        while ordered - required(kept) - missing > 0 && set.size > 0 && next(set) {
+        let is_next_idle =
+            |set: &ShrinkingSet| set.next().is_none_or(|machine| !serves(rollout, set.position, machine));
+        while ordered - required(kept) - missing > 0 && set.size > 0 && is_next_idle(set) {
             kept -= i64::from(set.pop().is_some_and(|machine| machine.status.is_kept_failed()));
             ordered -= 1;
         }
@@ -123,8 +121,9 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
     // Then as many serving machines as are available beyond the required number: those of all sets that a health check
     // wants replaced before others.
     for only_unwanted in [true, false] {
+        let may_go = |set: &ShrinkingSet| !only_unwanted || set.next().is_some_and(|machine| is_unwanted(machine));
         for set in &mut shrinking {
-            while available > required(kept) && set.size > 0 && (!only_unwanted || set.next_is_unwanted()) {
+            while available > required(kept) && set.size > 0 && may_go(set) {
                 let Some(machine) = set.pop() else { continue };
                 available -= i64::from(serves(rollout, set.position, &machine));
                 kept -= i64::from(machine.status.is_kept_failed());
