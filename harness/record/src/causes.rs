@@ -48,6 +48,17 @@ pub enum TraceEvent {
         /// The newest revision of the server after the write.
         revision: u64,
     },
+    /// A request to the API server that was refused or had no response.
+    Refused {
+        /// The plural name of the kind.
+        plural: String,
+        /// The namespace; empty: none.
+        namespace: String,
+        /// The name; empty: the body has it.
+        name: String,
+        /// The rule that let it be refused.
+        rule: Option<String>,
+    },
     /// A delivery of a watch.
     Delivery {
         /// The kind of the object.
@@ -98,6 +109,7 @@ pub(crate) fn find(
             draft.seen = explained.seen;
         }
         draft.order = draft.order.or(explained.order);
+        draft.point.fault = draft.point.fault.take().or(explained.fault);
         draft.point.step = explained.step.or(draft.point.step);
     }
 }
@@ -113,6 +125,8 @@ struct Explained {
     seen: Vec<u64>,
     /// Its place in the trace.
     order: Option<TracePlace>,
+    /// The rule that let it be refused.
+    fault: Option<String>,
     /// The number of the step during which it was sent.
     step: Option<usize>,
 }
@@ -159,7 +173,11 @@ fn explain(
         },
         _ => {
             let Some(Sent {
-                process, entry, bound, ..
+                process,
+                entry,
+                bound,
+                rule,
+                ..
             }) = received.request_at(index)
             else {
                 return Explained::default();
@@ -179,6 +197,7 @@ fn explain(
                 cause,
                 seen,
                 order: Some(order),
+                fault: rule.map(str::to_owned),
                 step: step.map(|step| step.number),
             }
         }

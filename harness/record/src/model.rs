@@ -366,6 +366,13 @@ pub enum Verb {
     Verdict,
 }
 
+impl Verb {
+    /// Whether an event of this kind reports something about an object, and does not change it.
+    pub(crate) fn is_about_an_object(self) -> bool {
+        matches!(self, Self::Event | Self::Request)
+    }
+}
+
 /// A number over time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

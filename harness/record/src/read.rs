@@ -1,5 +1,7 @@
 //! Reads a record of any origin.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -93,6 +95,14 @@ pub enum ReadError {
         /// The number.
         number: u32,
     },
+    /// A part of the record belongs to an actor that it does not list.
+    #[error("{field}: there is no actor {actor:?} in actors")]
+    NoActor {
+        /// The field.
+        field: String,
+        /// The id of the actor.
+        actor: String,
+    },
     /// A number refers to an event that does not exist.
     #[error("{field}: there is no event {number}")]
     Dangling {
@@ -116,6 +126,7 @@ struct Head {
 pub fn read(text: &[u8]) -> Result<RunRecord, ReadError> {
     let record: RunRecord = checked(text, FILE)?;
     check_lengths(&record)?;
+    check_actors(&record)?;
     check_references(&record)?;
     Ok(record)
 }
@@ -171,9 +182,34 @@ pub fn check_size(bytes: u64, file: &'static str) -> Result<(), ReadError> {
     }
 }
 
+/// Checks that every actor is listed.
+fn check_actors(record: &RunRecord) -> Result<(), ReadError> {
+    let known: BTreeSet<&str> = record.actors.iter().map(|actor| actor.id.as_str()).collect();
+    let check = |actor: &str, field: &dyn Fn() -> String| match known.contains(actor) {
+        true => Ok(()),
+        false => Err(ReadError::NoActor {
+            field: field(),
+            actor: actor.to_owned(),
+        }),
+    };
+    for (index, actor) in record.actors.iter().enumerate() {
+        for (name, other) in [("parent", &actor.parent), ("zone", &actor.zone)] {
+            let field = || format!("actors[{index}].{name}");
+            other.as_ref().map_or(Ok(()), |other| check(other, &field))?;
+        }
+    }
+    for (index, span) in record.spans.iter().enumerate() {
+        check(&span.actor, &|| format!("spans[{index}].actor"))?;
+    }
+    for (index, point) in record.points.iter().enumerate() {
+        check(&point.actor, &|| format!("points[{index}].actor"))?;
+    }
+    Ok(())
+}
+
 /// Checks that every number of an event exists.
 fn check_references(record: &RunRecord) -> Result<(), ReadError> {
-    let mut numbers = std::collections::BTreeSet::new();
+    let mut numbers = BTreeSet::new();
     for (index, Point { number, .. }) in record.points.iter().enumerate() {
         if !numbers.insert(*number) {
             let number = *number;

@@ -12,7 +12,7 @@ fn record() -> Value {
             "started": "2030-01-01T00:00:00Z", "lasted": 0, "wallSeconds": 0.0,
             "verdict": { "passed": true, "sentence": "It passed" }, "replay": "drydock run story", "causes": "unknown",
         },
-        "actors": [], "spans": [], "points": [], "counters": [], "checks": [],
+        "actors": [{ "id": "scenario", "kind": "scenario", "name": "scenario" }], "spans": [], "points": [], "counters": [], "checks": [],
     })
 }
 
@@ -103,6 +103,12 @@ fn a_reference_to_a_missing_event_is_refused_with_its_field() {
     text["points"] = json!([point(1)]);
     text["points"][0]["cause"] = json!(1);
     assert_eq!(error(&text), "points[0].cause: event 1 cannot lead to itself");
+    text["points"] = json!([point(1)]);
+    text["points"][0]["actor"] = json!("machine/m-7");
+    assert_eq!(
+        error(&text),
+        "points[0].actor: there is no actor \"machine/m-7\" in actors"
+    );
     text["points"] = json!([point(1)]);
     text["points"][0]["violates"] = json!(0);
     assert_eq!(

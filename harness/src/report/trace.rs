@@ -9,19 +9,31 @@ use sim::{Entry, Event};
 use stage::plan::schedule::{Part, Scheduled};
 
 /// The entries of a trace that causes depend on.
-pub(super) fn entries(trace: &[Entry]) -> Vec<TraceEntry> {
-    let convert = |entry: &Entry| {
+pub(super) fn entries<'a>(trace: &'a [Entry]) -> Vec<TraceEntry> {
+    // A rule that hits a request is in the trace directly before it.
+    let mut rule: Option<&str> = None;
+    let convert = |entry: &'a Entry| {
+        let what = entry.event();
+        let rule = std::mem::replace(&mut rule, rule_of(&what));
         Some(TraceEntry {
             number: entry.number,
             at: entry.at,
             process: entry.source.clone(),
-            event: event(entry.event())?,
+            event: event(what, rule)?,
         })
     };
     trace.iter().filter_map(convert).collect()
 }
 
-fn event(event: Event<'_>) -> Option<TraceEvent> {
+/// The rule of the API server that a fault belongs to.
+fn rule_of<'a>(event: &Event<'a>) -> Option<&'a str> {
+    match event {
+        Event::Fault { text, .. } => text.rsplit_once(" by rule ").map(|(_, rule)| rule),
+        _ => None,
+    }
+}
+
+fn event(event: Event<'_>, rule: Option<&str>) -> Option<TraceEvent> {
     match event {
         Event::Request {
             verb,
@@ -47,6 +59,20 @@ fn event(event: Event<'_>) -> Option<TraceEvent> {
             name.is_empty().then(|| TraceEvent::List {
                 plural: plural.to_owned(),
                 revision,
+            })
+        }
+        Event::Request {
+            verb,
+            path,
+            code: 0 | 400..,
+            ..
+        } if verb != "WATCH" => {
+            let (plural, namespace, name) = object_of(path)?;
+            Some(TraceEvent::Refused {
+                plural: plural.to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                rule: rule.map(str::to_owned),
             })
         }
         Event::Process(text) => text.starts_with("started").then_some(TraceEvent::Started),

@@ -63,7 +63,7 @@ impl Changes {
         let related = related.map(|(kind, name)| ((*kind).to_owned(), name.clone()));
         let (shared, mut own): (BTreeSet<Name>, BTreeSet<Name>) =
             related.partition(|(kind, _)| SHARED.contains(&kind.as_str()));
-        let Some(key) = draft.key.as_ref().filter(|_| draft.point.verb != Verb::Event) else {
+        let Some(key) = draft.key.as_ref().filter(|_| !draft.point.verb.is_about_an_object()) else {
             return Around { own, shared };
         };
         let name = (key.kind.to_owned(), key.name.clone());

@@ -1,13 +1,13 @@
 //! What each process had received and done before each of its requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use scenario::kinds;
 
 use super::changes::Changes;
 use super::{Name, TraceEntry, TraceEvent};
-use crate::draft::{Draft, PROCESS};
+use crate::draft::{Draft, PROCESS, TracePlace};
 use crate::model::{Link, Micros, Verb};
 
 /// The maximum number of other events that came before a write.
@@ -27,6 +27,8 @@ pub(super) struct Sent<'a> {
     pub(super) bound: usize,
     /// The entry of the answer of a call; `None`: the process did not receive it.
     answer: Option<usize>,
+    /// The rule that let the API server refuse it.
+    pub(super) rule: Option<&'a str>,
 }
 
 /// The trace by process and object.
@@ -40,8 +42,10 @@ pub(super) struct Received<'a> {
     deliveries: BTreeMap<Key<'a>, Vec<(usize, u64)>>,
     /// Lists of a kind, by its plural name: the entries with the revisions.
     lists: BTreeMap<(&'a str, &'a str), Vec<(usize, u64)>>,
-    /// The entries at which a process started.
-    starts: BTreeMap<&'a str, Vec<usize>>,
+    /// The entries of lists that were the first one of their kind after their process had started.
+    first_lists: BTreeSet<usize>,
+    /// The entries at which a process started, with the ids of the events that say so.
+    starts: BTreeMap<&'a str, Vec<(usize, Option<u64>)>>,
     /// Answers that a process received about a machine: the entries with the ids of the calls.
     answers: BTreeMap<(&'a str, &'a str), Vec<(usize, u64)>>,
     /// Writes of an object by a process: the entries with the ids.
@@ -61,12 +65,17 @@ impl<'a> Received<'a> {
             by_id: BTreeMap::new(),
             deliveries: BTreeMap::new(),
             lists: BTreeMap::new(),
+            first_lists: BTreeSet::new(),
             starts: BTreeMap::new(),
             answers: BTreeMap::new(),
             writes: BTreeMap::new(),
             requests,
         };
-        for (number, TraceEntry { process, event, .. }) in trace.iter().enumerate() {
+        let processes = points.iter().filter(|draft| draft.point.verb == Verb::Process);
+        let process_events: BTreeMap<TracePlace, u64> =
+            processes.filter_map(|draft| Some((draft.order?, draft.id))).collect();
+        for (number, entry) in trace.iter().enumerate() {
+            let TraceEntry { process, event, .. } = entry;
             match event {
                 TraceEvent::Delivery { kind, name, revision } => {
                     let of_object = received.deliveries.entry((process, kind, name)).or_default();
@@ -74,10 +83,18 @@ impl<'a> Received<'a> {
                 }
                 TraceEvent::List { plural, revision } => {
                     let of_kind = received.lists.entry((process, plural)).or_default();
+                    let start = received.starts.get(process.as_str()).and_then(|starts| starts.last());
+                    let is_first = |(start, _): &(usize, _)| of_kind.last().is_none_or(|(last, _)| last < start);
+                    if start.is_some_and(is_first) {
+                        received.first_lists.insert(number);
+                    }
                     of_kind.push((number, *revision));
                 }
-                TraceEvent::Started => received.starts.entry(process).or_default().push(number),
-                TraceEvent::Write { .. } | TraceEvent::Answer { .. } => {}
+                TraceEvent::Started => {
+                    let event = process_events.get(&TracePlace::of(entry.number)).copied();
+                    received.starts.entry(process).or_default().push((number, event));
+                }
+                TraceEvent::Write { .. } | TraceEvent::Refused { .. } | TraceEvent::Answer { .. } => {}
             }
         }
         for (draft, request) in points.iter().zip(&received.requests) {
@@ -93,7 +110,7 @@ impl<'a> Received<'a> {
                     let of_machine = received.answers.entry((process, machine)).or_default();
                     of_machine.extend(answer.map(|answer| (answer, draft.id)));
                 }
-            } else if let Some(key) = draft.key.as_ref().filter(|_| draft.point.verb != Verb::Event) {
+            } else if let Some(key) = draft.key.as_ref().filter(|_| !draft.point.verb.is_about_an_object()) {
                 let of_object = received.writes.entry((process, key.kind, &key.name)).or_default();
                 of_object.push((entry, draft.id));
             }
@@ -132,6 +149,10 @@ impl<'a> Received<'a> {
         let is_new = |(at, id): &(usize, u64)| *at >= since && *id != draft.id;
         found.retain(is_new);
         found.sort_unstable();
+        // What a process lists first after its start, it would not have looked at without it.
+        let start = self.start(process, entry).filter(|(start, _)| *start >= since);
+        let is_by_start = found.last().is_none_or(|(at, _)| self.first_lists.contains(at));
+        let start = start.filter(|_| is_by_start).and_then(|(_, event)| event);
         let link = |id: u64| {
             if Some(id) == draft.previous {
                 Link::Own
@@ -141,13 +162,22 @@ impl<'a> Received<'a> {
         };
         let cause = found.pop().map(|(_, id)| (link(id), id));
         let cause = cause.or(draft.previous.map(|id| (Link::Own, id)));
+        let cause = cause.or(start.map(|id| (Link::Before, id)));
         found.extend(status.into_iter().filter(is_new));
         found.sort_unstable();
         let mut seen: Vec<u64> = found.into_iter().rev().map(|(_, id)| id).collect();
         seen.retain(|id| Some(*id) != draft.previous && cause.is_none_or(|(_, cause)| cause != *id));
         seen.dedup();
         seen.truncate(MOST_SEEN);
+        seen.extend(start.filter(|start| cause.is_some_and(|(_, cause)| cause != *start)));
         (cause, seen)
+    }
+
+    /// The last start of a process before an entry.
+    fn start(&self, process: &str, before: usize) -> Option<(usize, Option<u64>)> {
+        let starts = self.starts.get(process)?;
+        let count = starts.partition_point(|(start, _)| *start < before);
+        starts[..count].last().copied()
     }
 
     /// What a process received about an object between two entries, by watches and by lists: the entries with the
@@ -159,9 +189,7 @@ impl<'a> Received<'a> {
         after: usize,
         before: usize,
     ) -> [&'s [(usize, u64)]; 2] {
-        let starts = self.starts.get(process).map_or(&[][..], Vec::as_slice);
-        let start = starts.partition_point(|start| *start < before).checked_sub(1);
-        let after = start.map_or(after, |last| after.max(starts[last]));
+        let after = self.start(process, before).map_or(after, |(start, _)| after.max(start));
         let watched = self.deliveries.get(&(process, name.0.as_str(), name.1.as_str()));
         let listed = kinds::find(&name.0)
             .ok()
@@ -214,8 +242,9 @@ fn last_before(list: &[(usize, u64)], entry: usize) -> Option<(usize, u64)> {
     list[..count].last().copied()
 }
 
-/// The request of each event: of a write the one with its revision, of a call the one with its answer. A call that the cloud
-/// answered late was sent before, at the time of its effect; the trace has only the answer.
+/// The request of each event: of a write the one with its revision, of a call the one with its answer, of a refused request
+/// the one with its code. A call that the cloud answered late was sent before, at the time of its effect; the trace has only
+/// the answer.
 fn requests_of<'a>(
     points: &'a [Draft],
     trace: &'a [TraceEntry],
@@ -224,6 +253,8 @@ fn requests_of<'a>(
     // By kind, namespace, name and revision; the name is empty for creations.
     let mut writes: BTreeMap<(&str, &str, &str, u64), usize> = BTreeMap::new();
     let mut answers: BTreeMap<(&str, &str, Micros), Vec<usize>> = BTreeMap::new();
+    // The last of equal ones at one time.
+    let mut refusals: BTreeMap<(&str, &str, &str, Micros), usize> = BTreeMap::new();
     let times: Vec<Micros> = trace.iter().map(|entry| micros(entry.at)).collect();
     for (number, TraceEntry { process, event, .. }) in trace.iter().enumerate() {
         match event {
@@ -236,28 +267,55 @@ fn requests_of<'a>(
                 // A later write of the same revision changed nothing.
                 writes.entry((plural, namespace, name, *revision)).or_insert(number);
             }
+            TraceEvent::Refused {
+                plural,
+                namespace,
+                name,
+                ..
+            } => drop(refusals.insert((plural, namespace, name, times[number]), number)),
             TraceEvent::Answer { call } => answers.entry((process, call, times[number])).or_default().push(number),
             TraceEvent::Delivery { .. } | TraceEvent::List { .. } | TraceEvent::Started => {}
         }
     }
+    let at_once = |entry: usize| Sent {
+        process: &trace[entry].process,
+        entry,
+        bound: entry,
+        answer: None,
+        rule: match &trace[entry].event {
+            TraceEvent::Refused { rule, .. } => rule.as_deref(),
+            _ => None,
+        },
+    };
     let write = |draft: &Draft| {
         let (key, revision) = (draft.key.as_ref()?, draft.point.revision?);
         let named = (key.plural, key.namespace.as_str(), key.name.as_str(), revision);
         let created = (key.plural, key.namespace.as_str(), "", revision);
-        let entry = *writes.get(&named).or_else(|| writes.get(&created))?;
-        Some(Sent {
-            process: &trace[entry].process,
-            entry,
-            bound: entry,
-            answer: None,
-        })
+        writes
+            .get(&named)
+            .or_else(|| writes.get(&created))
+            .copied()
+            .map(at_once)
+    };
+    let refused = |draft: &Draft| {
+        let key = draft.key.as_ref()?;
+        let named = (key.plural, key.namespace.as_str(), key.name.as_str(), draft.point.at);
+        let created = (key.plural, key.namespace.as_str(), "", draft.point.at);
+        refusals
+            .get(&named)
+            .or_else(|| refusals.get(&created))
+            .copied()
+            .map(at_once)
     };
     // Equal calls that are answered at one time are answered in their order.
     let mut equal_calls: BTreeMap<(&str, &str, Micros), usize> = BTreeMap::new();
     let request = |draft| {
         let draft: &Draft = draft;
         let Some(call) = &draft.point.call else {
-            return write(draft);
+            return match draft.point.verb {
+                Verb::Request => refused(draft),
+                _ => write(draft),
+            };
         };
         let process = draft.point.by.as_deref()?.strip_prefix(PROCESS)?;
         let delay = draft.point.delay.map_or(0, |delay| delay.0);
@@ -277,6 +335,7 @@ fn requests_of<'a>(
             entry,
             bound,
             answer,
+            rule: None,
         })
     };
     points.iter().map(request).collect()

@@ -10,7 +10,7 @@ use super::*;
 use crate::{Recorder, StageEvent, StageEventKind, Window};
 use scenario::builder::{annotate, vm, wait};
 use scenario::cloud::{Call, CloudEvent, Vm, VmState};
-use scenario::observation::{Observation, Seen};
+use scenario::observation::{Observation, Request, Seen};
 use scenario::step::VmAction;
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
@@ -100,6 +100,45 @@ impl Story {
         };
         self.recorder
             .observe(&observation, None, &[format!("{call} for {machine}")]);
+    }
+
+    /// A process starts.
+    fn start(&mut self, process: &str) {
+        let event = StageEvent {
+            number: Some(self.trace.len() as u64),
+            at: self.now,
+            what: StageEventKind::Process {
+                name: process.to_owned(),
+                text: "starts".to_owned(),
+                runs: true,
+            },
+        };
+        self.recorder.add_stage_events(vec![event], self.now);
+        self.entry(process, TraceEvent::Started);
+    }
+
+    /// The API server refuses a patch of a machine by mcm.
+    fn refuse(&mut self, machine: &str, rule: &str) {
+        let refused = TraceEvent::Refused {
+            plural: "machines".to_owned(),
+            namespace: String::new(),
+            name: machine.to_owned(),
+            rule: Some(rule.to_owned()),
+        };
+        self.entry("mcm", refused);
+        let request = Request {
+            verb: "patch".to_owned(),
+            resource: "machines/status".to_owned(),
+            namespace: String::new(),
+            name: machine.to_owned(),
+            code: 500,
+        };
+        let observation = Observation {
+            at: self.now,
+            what: Seen::Request(request),
+        };
+        self.recorder
+            .observe(&observation, None, &[format!("patch of {machine} fails")]);
     }
 
     fn entry(&mut self, process: &str, event: TraceEvent) {
@@ -256,6 +295,51 @@ fn a_process_that_starts_has_received_what_it_lists() {
     let points = story.recorder.into_points();
     assert_eq!(points[2].cause, Some((Link::Own, points[1].id)));
     assert_eq!(points[2].seen, Vec::<u64>::new());
+}
+
+#[test]
+fn what_a_process_does_about_its_first_list_leads_back_to_its_start() {
+    let mut story = Story::new();
+    story.write("user", "Machine", "m-1", 1, json!({}));
+    let list = |revision| TraceEvent::List {
+        plural: "machines".to_owned(),
+        revision,
+    };
+    let label = |value: &str| json!({ "metadata": { "labels": { "a": value } } });
+    story.start("mcm");
+    story.entry("mcm", list(1));
+    story.write("mcm", "Machine", "m-1", 2, label("after its start"));
+    story.write("user", "Machine", "m-1", 3, label("by a user"));
+    story.entry("mcm", list(3));
+    story.write("mcm", "Machine", "m-1", 4, label("after a later list"));
+    story.write("mcm", "ConfigMap", "first", 5, json!({}));
+    story.recorder.add_causes(&story.trace, 0);
+    let points = story.recorder.into_points();
+    let of = |summary: &str| points.iter().find(|draft| draft.point.summary == summary).unwrap();
+    let start = of("mcm starts").id;
+    assert_eq!(of("Machine m-1 at 2").seen, [start]);
+    assert_eq!(of("Machine m-1 at 4").seen, Vec::<u64>::new());
+    let alone = of("ConfigMap first at 5");
+    assert_eq!((alone.cause, alone.seen.len()), (Some((Link::Before, start)), 0));
+}
+
+#[test]
+fn a_refused_request_belongs_to_its_object_and_has_its_rule_and_what_came_before() {
+    let mut story = Story::new();
+    story.write("user", "Machine", "m-1", 1, json!({}));
+    story.deliver("mcm", "Machine", "m-1", 1);
+    story.call("mcm", "CreateMachine", "m-1");
+    story.refuse("m-1", "no-writes");
+    story.recorder.add_causes(&story.trace, 0);
+    let points = story.recorder.into_points();
+    let [write, call, refused] = points.as_slice() else {
+        panic!("{points:?}")
+    };
+    assert_eq!(refused.point.actor, "machine/m-1");
+    assert_eq!(refused.point.by.as_deref(), Some("process/mcm"));
+    assert_eq!(refused.point.fault.as_deref(), Some("no-writes"));
+    assert_eq!(refused.cause, Some((Link::Before, call.id)));
+    assert_eq!(refused.previous, Some(write.id), "what it would have changed");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use scenario::cloud::CloudEvent;
+use scenario::kinds;
 use scenario::observation::{Observation, Quiet, Request, Seen};
 use serde_json::Value;
 
@@ -160,11 +161,27 @@ impl Recorder {
     /// Records a request of the controller that was refused or failed, if there is a text about it.
     fn request(&mut self, at: Micros, request: &Request, lines: &[String]) -> Option<u64> {
         let summary = lines.first()?.clone();
-        let actor = self.actors.process("mcm");
+        let by = self.actors.process("mcm");
+        let plural = request.resource.split('/').next().unwrap_or_default();
+        let kind = kinds::all().find(|kind| kind.plural == plural && !request.name.is_empty());
+        let actor = match kind {
+            Some(kind) => self.actors.involved(kind.kind, &request.namespace, &request.name),
+            None => by.clone(),
+        };
+        let key = kind.map(|kind| ObjectKey {
+            kind: kind.kind,
+            plural: kind.plural,
+            namespace: request.namespace.clone(),
+            name: request.name.clone(),
+        });
+        let previous = key.as_ref().and_then(|key| self.writes.get(key)).copied();
         let id = self.push(at, &actor, Verb::Request, summary, Interest::Call);
         if let Some(draft) = self.points.last_mut() {
             draft.point.code = Some(request.code.to_string());
-            draft.point.by = Some(actor);
+            draft.point.by = Some(by);
+            draft.previous = previous;
+            draft.related.extend(kind.map(|kind| (kind.kind, request.name.clone())));
+            draft.key = key;
         }
         Some(id)
     }

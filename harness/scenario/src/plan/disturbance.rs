@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{TimedStep, cloud_fault};
 use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference, references_of_api_rule, references_of_cloud_rule};
-use crate::step::{Crash, Fault, KubeletAction, Process, VmAction, fault_problem};
+use crate::step::{Crash, Fault, KubeletAction, Process, VmAction, action_text, fault_problem};
 use crate::{DurationExpression, Problem, StageKind, Step};
 
 /// A disturbance of a run. Times count from the scenario's start.
@@ -223,7 +223,8 @@ impl fmt::Display for Disturbance {
             }
             Self::Api(rule) => write!(f, "API fault {}: {}", rule.name, rule.action),
             Self::Cloud(fault) => {
-                write!(f, "cloud fault {} in {}", fault.name, fault.call_name())?;
+                let action = action_text(fault);
+                write!(f, "cloud fault {} in {} ({action})", fault.name, fault.call_name())?;
                 let Some(window) = &fault.matches.window else {
                     return Ok(());
                 };

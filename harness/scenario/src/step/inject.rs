@@ -55,6 +55,19 @@ pub(crate) fn problem(fault: &Fault) -> Option<String> {
     problem.map(|problem| problem.to_string())
 }
 
+/// What the rule does to a call, with the fields of its file: `at: afterCommit, code: Internal`.
+pub(crate) fn action_text(fault: &Fault) -> String {
+    let action = serde_json::to_value(&fault.action).unwrap_or_default();
+    let fields = action.as_object().into_iter().flatten();
+    let fields = fields.filter(|(name, _)| *name != "message");
+    let texts = fields.map(|(name, value)| match value {
+        Value::Bool(true) => name.clone(),
+        Value::String(text) => format!("{name}: {text}"),
+        value => format!("{name}: {value}"),
+    });
+    texts.collect::<Vec<_>>().join(", ")
+}
+
 /// The rule, if it has a name.
 pub(crate) fn named<E: Error>(fault: Fault) -> Result<Fault, E> {
     match fault.name.is_empty() {
@@ -113,7 +126,12 @@ impl<'de> Deserialize<'de> for Inject {
 
 impl StepDefinition for Inject {
     fn description(&self) -> String {
-        format!("inject fault {} into {}", self.rule.name, self.rule.call_name())
+        format!(
+            "inject fault {} into {} ({})",
+            self.rule.name,
+            self.rule.call_name(),
+            action_text(&self.rule)
+        )
     }
 
     fn request(&self) -> Request<'_> {

@@ -56,7 +56,7 @@ pub use self::fail_zone::{FailZone, ZoneFailure};
 pub use self::flap::Flap;
 pub use self::force_delete::ForceDeletion;
 pub use self::inject::{Fault, Inject, resolve};
-pub(crate) use self::inject::{named as named_fault, problem as fault_problem};
+pub(crate) use self::inject::{action_text, named as named_fault, problem as fault_problem};
 pub use self::keep::Keep;
 pub use self::kubelet::KubeletStep;
 pub use self::kubelet_action::{KubeletAction, KubeletFaultKind, KubeletFlapping};
