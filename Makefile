@@ -111,6 +111,7 @@ lint:            ## format, clippy with warnings denied, documentation
 bench:           ## speed and memory, as whole-process figures
 	$(CARGO) build --profile release-fast -p mcm -p fakecloud --bins
 	$(CARGO) bench --profile release-fast -p e2e --bench first_light
+	$(CARGO) test --workspace --test report --test live figures -- --ignored --nocapture
 
 up: build        ## a control plane, fakecloud and mcm to play with; Ctrl-C ends it
 	target/debug/drydock up

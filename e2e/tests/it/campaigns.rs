@@ -114,6 +114,13 @@ fn a_failure_is_named_after_what_first_differs_from_the_undisturbed_run() {
     let arguments: Vec<&str> = compare.lines().next().unwrap_or_default().split(' ').collect();
     let difference = crate::drydock::printed(&drydock(folder.path(), &arguments));
     assert!(difference.contains("mcm: crash before effect"), "{difference}");
+    // The page of the campaign leads to the same comparison.
+    let chaos = folder.path().join(".drydock/chaos");
+    let page = std::fs::read_to_string(chaos.join("campaign.html")).unwrap();
+    let (before, _) = page.split_once("difference.html\"").unwrap();
+    let (_, failed) = before.rsplit_once("href=\"").unwrap();
+    let beside = std::fs::read_to_string(chaos.join(failed).join("difference.html")).unwrap();
+    assert!(beside.contains("mcm: crash before effect"), "{beside}");
 }
 
 #[test]

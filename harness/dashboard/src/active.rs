@@ -51,6 +51,12 @@ impl ActiveFaults {
         self.0.get(&number).cloned()
     }
 
+    /// Those that end by themselves, with the times at which they do.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (Timestamp, &FaultPlan)> {
+        let all = self.0.values();
+        all.filter_map(|(fault, plan)| Some((fault.until?, plan.as_ref())))
+    }
+
     /// All of them, in the order in which they began.
     pub(crate) fn all(&self) -> Vec<ActiveFault> {
         self.0.values().map(|(fault, _)| fault.clone()).collect()

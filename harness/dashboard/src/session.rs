@@ -89,13 +89,21 @@ impl Session {
         self.steps.len()
     }
 
-    /// The session as a plan. Objects are those that no controller owns, as they are now, or as they were last.
-    pub(crate) fn plan(&self, world: &WorldState, started: Timestamp, settings: &Settings) -> Result<Plan, PlanError> {
+    /// The session as a plan. Objects are those that no controller owns, as they are now, or as they were last. `ends`: what
+    /// ends the faults that last now, with its times.
+    pub(crate) fn plan(
+        &self,
+        world: &WorldState,
+        ends: Vec<(Duration, Step)>,
+        started: Timestamp,
+        settings: &Settings,
+    ) -> Result<Plan, PlanError> {
         let mut steps = self.objects(world, started);
         if steps.is_empty() && self.steps.is_empty() {
             return Err(PlanError::Empty);
         }
         steps.extend(self.steps.iter().cloned());
+        steps.extend(ends);
         // A stable sort: objects come before faults of the same time.
         steps.sort_by_key(|(at, _)| *at);
         let mut scenario = Scenario::new(NAME, "A session of the dashboard of drydock up.");
@@ -159,10 +167,11 @@ impl Session {
     pub(crate) fn yaml(
         &self,
         world: &WorldState,
+        ends: Vec<(Duration, Step)>,
         started: Timestamp,
         settings: &Settings,
     ) -> Result<String, PlanError> {
-        let plan = self.plan(world, started, settings)?;
+        let plan = self.plan(world, ends, started, settings)?;
         let yaml = plan.to_yaml().map_err(|error| PlanError::Yaml(error.to_string()))?;
         let mut text = "# A session of the dashboard of `drydock up`. Times are those of the session; in `sim` all timeouts are those of\n\
              # production. Objects are as they were when the plan was saved, or when they were deleted.\n\

@@ -404,7 +404,12 @@ impl LiveWorld {
     /// # Errors
     /// See [`PlanError`].
     pub fn plan(&self) -> Result<String, PlanError> {
-        self.session.yaml(&self.state, self.started, &self.settings)
+        let ends = self.active.ends().flat_map(|(until, plan)| {
+            let at = Duration::try_from(until.duration_since(self.started)).unwrap_or_default();
+            plan.end.iter().map(move |step| (at, step.planned.clone()))
+        });
+        self.session
+            .yaml(&self.state, ends.collect(), self.started, &self.settings)
     }
 
     /// What faults can act on.

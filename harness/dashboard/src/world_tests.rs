@@ -295,6 +295,38 @@ fn a_session_is_a_plan_with_the_objects_and_faults_at_their_times() {
 }
 
 #[test]
+fn a_plan_that_is_saved_while_a_fault_lasts_ends_it_at_its_time() {
+    let mut world = world();
+    world.observe(at(1), applied("MachineClass", class()));
+    world.observe(at(5), applied("Machine", machine("m-1", "Running")));
+    world.observe(at(6), vm("vm-1", "m-1", VmState::Running));
+    let request = FaultRequest {
+        fault: "kubelet.partition".to_owned(),
+        targets: vec!["m-1".to_owned()],
+        seconds: Some(60),
+        ..FaultRequest::default()
+    };
+    let plan = Arc::new(decide(&request, &world.fleet(), 1).unwrap());
+    world.performed(at(12), &plan.begin);
+    world.begun(1, at(12), &plan);
+    let steps = |world: &LiveWorld| -> Vec<String> {
+        let read = scenario::plan::Plan::from_yaml(&world.plan().unwrap(), "session.yaml", &[]).unwrap();
+        read.scenario.steps.iter().map(Step::description).collect()
+    };
+    let saved = steps(&world);
+    let [.., begin, wait, end, _] = saved.as_slice() else {
+        panic!("{saved:?}")
+    };
+    assert!(begin.contains("partition the kubelet of m-1"), "{saved:?}");
+    assert!(wait.starts_with("wait 1m0") || wait.starts_with("wait 60"), "{saved:?}");
+    assert!(end.contains("reconnect the kubelet of m-1"), "{saved:?}");
+    // After its end, the plan has the end that was performed.
+    world.end(1);
+    world.performed(at(72), &plan.end);
+    assert_eq!(steps(&world), saved);
+}
+
+#[test]
 fn a_session_contains_an_object_that_is_gone() {
     let mut world = world();
     world.observe(at(1), applied("MachineClass", class()));

@@ -111,6 +111,8 @@ fn machine(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
     for (pointer, label) in [
         ("/spec/providerID", "provider ID"),
         ("/status/lastOperation/description", "last operation"),
+        ("/status/preservation/stage", "stage of preservation"),
+        ("/status/currentStatus/preserveExpiryTime", "preserved until"),
     ] {
         let now = text(object, pointer);
         if !now.is_empty() && old.is_none_or(|old| text(old, pointer) != now) {

@@ -96,6 +96,9 @@ pub struct GroupRecord {
     /// The report folder of the first run, relative to the folder of this record if it is in that folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
+    /// The page that compares the first run with its undisturbed run, relative in the same way; absent: it was not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<String>,
 }
 
 impl CampaignRecord {

@@ -12,12 +12,15 @@ use scenario::occurred::Group;
 use scenario::result::RunResult;
 
 use super::files::{read_record, write_file};
+use super::record::read_from as read_run;
 use crate::campaign::groups::FailureGroup;
 use crate::campaign::suite::Suite;
 use crate::campaign::tally::{Line, Tally};
 
 /// The file with the page of a campaign.
 pub const CAMPAIGN_PAGE: &str = "campaign.html";
+/// The file in a report folder with the page that compares the run with its undisturbed run.
+const DIFFERENCE: &str = "difference.html";
 
 /// A campaign that has ended.
 #[derive(Debug)]
@@ -188,18 +191,27 @@ fn events_of(lines: &[Line], suites: &[&Suite]) -> Vec<EventTally> {
 }
 
 fn group_of(folder: &Path, group: &FailureGroup, is_compared: bool) -> GroupRecord {
-    let report = group.report.as_deref().map(|report| {
-        let inside = report.strip_prefix(folder).unwrap_or(report);
-        inside.display().to_string()
-    });
+    let relative = |path: &Path| path.strip_prefix(folder).unwrap_or(path).display().to_string();
     GroupRecord {
         broken: group.key.broken.clone(),
         first_difference: is_compared.then(|| group.key.first_difference.clone()),
         seeds: group.seeds.clone(),
         reason: group.reason.clone(),
         replay: group.replay.clone(),
-        report,
+        report: group.report.as_deref().map(relative),
+        difference: difference_of(group).as_deref().map(relative),
     }
+}
+
+/// Writes the page that compares the first run of a group with its undisturbed run, into the report folder of the first.
+/// `None`: one of the two has no record.
+fn difference_of(group: &FailureGroup) -> Option<PathBuf> {
+    let (undisturbed, report) = (group.undisturbed.as_deref()?, group.report.as_deref()?);
+    let [one, other] = [undisturbed, report].map(read_run);
+    let page = report.join(DIFFERENCE);
+    let html = web::diff_page(&one.ok()?, &other.ok()?);
+    write_file(&page, html.as_bytes()).ok()?;
+    Some(page)
 }
 
 #[cfg(test)]

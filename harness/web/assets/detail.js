@@ -121,8 +121,9 @@ export function detail(state) {
 
 	/** After a conflict, the request is repeated with the newest version. */
 	function conflict(point) {
-		const name = point.verb === "request" && point.code === "409" ? point.summary.split(": ")[0].split(" ").pop() : "";
-		const next = name && index.points.find((other) => other.number > point.number && other.verb === "write" && other.object?.endsWith(name) && (other.by ?? "process/mcm").startsWith("process/mcm"));
+		const isConflict = point.verb === "request" && point.code === "409";
+		const isRepeated = (other) => other.number > point.number && other.verb === "write" && (other.by ?? point.by) === point.by;
+		const next = isConflict && index.byActor.get(point.actor)?.find(isRepeated);
 		return next ? element("p", {}, element("b", {}, "repeated: "), linkButton(`succeeded as event ${next.number}`, () => state.select(next.number))) : null;
 	}
 

@@ -8,7 +8,7 @@ import { isFailure } from "./record.js";
 const LABELLED = 30;
 
 /** A pattern of lines or dots in the color of the text. */
-export function drawPattern(context, pattern, x, y, width, height, color) {
+function drawPattern(context, pattern, x, y, width, height, color) {
 	if (!pattern || width < 3) return;
 	context.save();
 	context.beginPath();

@@ -17,6 +17,9 @@ const KEYS = [
 	["?", "this help"],
 ];
 
+/** Keys that do the same as a letter. */
+const SAME = { ArrowLeft: "a", ArrowRight: "d", "+": "w", "-": "s", ArrowDown: "j", ArrowUp: "k" };
+
 /** The fields of a search. */
 const SEARCH = [
 	["actor:m-1", "in the row of m-1"],
@@ -54,20 +57,14 @@ export function keys(state, more = []) {
 	);
 	const actions = {
 		a: () => state.pan(-0.2),
-		ArrowLeft: () => state.pan(-0.2),
 		d: () => state.pan(0.2),
-		ArrowRight: () => state.pan(0.2),
 		w: () => state.zoom(1 / 1.5, 0.5),
-		"+": () => state.zoom(1 / 1.5, 0.5),
 		s: () => state.zoom(1.5, 0.5),
-		"-": () => state.zoom(1.5, 0.5),
 		f: () => state.show(0, 1),
 		"]": () => step(state, state.index.violations, 1),
 		"[": () => step(state, state.index.violations, -1),
 		j: () => step(state, state.visible, 1),
-		ArrowDown: () => step(state, state.visible, 1),
 		k: () => step(state, state.visible, -1),
-		ArrowUp: () => step(state, state.visible, -1),
 		c: () => {
 			const cause = state.index.byNumber.get(state.selected)?.cause;
 			if (cause !== undefined) state.select(cause);
@@ -93,7 +90,8 @@ export function keys(state, more = []) {
 		if (event.key === " " && target.matches("button, summary")) return;
 		// Elements that scroll keep their arrow keys.
 		if (event.key.startsWith("Arrow") && target.matches("pre, details *, .detail *")) return;
-		const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+		const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+		const action = actions[SAME[key] ?? key];
 		if (!action) return;
 		event.preventDefault();
 		action();

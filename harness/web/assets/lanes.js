@@ -10,6 +10,8 @@ import { drawAxis, drawFaults, drawFolds, drawPoint, drawSpan } from "./draw.js"
 const AXIS = 20;
 /** How near the pointer must be to an event, in pixels. */
 const NEAR = 8;
+/** The share of the timeline that rows of processes and faults take at most when it scrolls. */
+const PINNED = 0.4;
 
 /** Where the events of a part of a row are: below its text. */
 function middleOf(bar) {
@@ -32,6 +34,7 @@ export function lanes(state, colors) {
 	let { record } = index;
 	/** @type {{x: number, y: number, point: import("./record.js").Point}[]} */
 	let drawn = [];
+	let [top, pinned] = [0, 0];
 	/** @type {number | null} the selected event to whose row the timeline was scrolled */
 	let revealed = null;
 
@@ -45,28 +48,50 @@ export function lanes(state, colors) {
 		const visible = Math.min(parseFloat(getComputedStyle(scroll).maxHeight), full);
 		const { context, width, height } = prepared(canvas, visible);
 		spacer.style.height = `${full - visible}px`;
+		// The rows of processes and faults stay visible, as far as they leave space for others.
+		const most = Math.min(layout.pinned, PINNED * visible);
+		const last = layout.rows.findLast((row) => row.y + row.height <= most);
+		pinned = last ? last.y + last.height : 0;
+		top = scroll.scrollTop;
 		if (state.selected !== revealed) {
 			revealed = state.selected;
 			reveal(visible);
+			top = scroll.scrollTop;
 		}
-		const top = scroll.scrollTop;
 		const x = axisX(state, width);
 		drawn = [];
-		const rows = layout.rows.filter((row) => row.y + row.height > top && row.y < top + height);
-		drawFaults(context, colors, state, x, LEFT, width - LEFT, height);
-		for (const row of rows) drawRowBackground(context, row, row.y - top + AXIS, width);
+		const split = pinned + AXIS;
+		drawPart(context, x, width, split, height, false);
+		if (pinned > 0) drawPart(context, x, width, AXIS, split, true);
+		clipped(context, LEFT, AXIS, width, height, () => drawCauses(context, x));
+		drawAxis(context, colors, state, x, AXIS);
+	}
+
+	/** Draws inside of a rectangle only. */
+	function clipped(context, left, top, right, bottom, action) {
 		context.save();
 		context.beginPath();
-		context.rect(LEFT, 0, width - LEFT, height);
+		context.rect(left, top, right - left, bottom - top);
 		context.clip();
-		drawFolds(context, colors, state.scale, x, height, true);
-		for (const row of rows) if (!row.heading) drawSpans(context, row, row.y - top + AXIS, x, width);
-		drawCauses(context, x, top);
-		for (const row of rows) if (!row.heading) drawPoints(context, row, row.y - top + AXIS, x, width);
+		action();
 		context.restore();
-		context.fillStyle = colors.get("--bg");
-		context.fillRect(0, 0, width, AXIS);
-		drawAxis(context, colors, state, x, AXIS);
+	}
+
+	/** Where a row is on the canvas. */
+	const topOf = (row) => row.y + AXIS - (row.y < pinned ? 0 : top);
+
+	/** Draws the rows between two heights: those that stay, or the others. */
+	function drawPart(context, x, width, from, to, stay) {
+		const rows = layout.rows.filter((row) => row.y < pinned === stay && topOf(row) + row.height > from && topOf(row) < to);
+		clipped(context, 0, from, width, to, () => {
+			drawFaults(context, colors, state, x, LEFT, width - LEFT, to);
+			for (const row of rows) drawRowBackground(context, row, topOf(row), width);
+		});
+		clipped(context, LEFT, from, width, to, () => {
+			drawFolds(context, colors, state.scale, x, to, !stay);
+			for (const row of rows) if (!row.heading) drawSpans(context, row, topOf(row), x, width);
+			for (const row of rows) if (!row.heading) drawPoints(context, row, topOf(row), x, width);
+		});
 	}
 
 	function drawRowBackground(context, row, y, width) {
@@ -131,23 +156,26 @@ export function lanes(state, colors) {
 		}
 	}
 
+	/** The row of an event. */
+	const rowOf = (point) => layout.rows.find((row) => row.actors.includes(point?.actor));
+
 	/** The place of an event's row; `null`: it has none. */
-	function rowY(point, top) {
-		const row = layout.rows.find((candidate) => candidate.actors.includes(point.actor));
-		return row ? row.y - top + AXIS + 2 + middleOf(row.bars[0]) : null;
+	function rowY(point) {
+		const row = rowOf(point);
+		return row ? topOf(row) + 2 + middleOf(row.bars[0]) : null;
 	}
 
 	/** Scrolls to the row of the selected event. */
 	function reveal(visible) {
-		const point = state.selected === null ? undefined : index.byNumber.get(state.selected);
-		const y = point ? rowY(point, 0) : null;
-		if (y === null) return;
-		const isVisible = y - scroll.scrollTop > AXIS + 10 && y - scroll.scrollTop < visible - 20;
-		if (!isVisible) scroll.scrollTop = Math.max(0, y - visible * 0.6);
+		const row = rowOf(index.byNumber.get(state.selected));
+		if (!row || row.y < pinned) return;
+		const y = topOf(row) + 10;
+		const isVisible = y > pinned + AXIS + 10 && y < visible - 20;
+		if (!isVisible) scroll.scrollTop = Math.max(0, row.y - visible * 0.6);
 	}
 
 	/** Draws an arrow from each cause of the selected event to its effect. */
-	function drawCauses(context, x, top) {
+	function drawCauses(context, x) {
 		const selected = state.selected === null ? undefined : index.byNumber.get(state.selected);
 		if (!selected) return;
 		const pairs = (index.effects.get(selected.number) ?? []).slice(0, 30).map((effect) => [selected, effect]);
@@ -163,7 +191,7 @@ export function lanes(state, colors) {
 		for (const [from, to] of pairs) {
 			// A solid arrow is a recorded cause; a dashed one only came before.
 			context.setLineDash(to.link === "caused" ? [] : [5, 4]);
-			const [fromY, toY] = [rowY(from, top), rowY(to, top)];
+			const [fromY, toY] = [rowY(from), rowY(to)];
 			if (fromY === null || toY === null) continue;
 			const [fromX, toX] = [x(state.scale.placeOf(from)), x(state.scale.placeOf(to))];
 			const bend = Math.max(14, Math.abs(toX - fromX) / 3);
@@ -191,7 +219,7 @@ export function lanes(state, colors) {
 		return near.sort((one, other) => distance(one) - distance(other))[0]?.point;
 	};
 	const spanAt = (at) => {
-		const row = layout.rows.find((candidate) => at.y - AXIS + scroll.scrollTop >= candidate.y && at.y - AXIS + scroll.scrollTop < candidate.y + candidate.height);
+		const row = layout.rows.find((row) => at.y >= topOf(row) && at.y < topOf(row) + row.height);
 		if (!row || row.heading) return undefined;
 		if (at.x < LEFT) return row.title;
 		const place = state.from + axisPart(at.x, at.width) * (state.to - state.from);

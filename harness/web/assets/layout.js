@@ -27,7 +27,7 @@ function childrenOf(index) {
  * All rows with their places.
  * @param {import("./record.js").Index} index
  * @param {boolean} pods whether pods have rows of their own
- * @returns {{rows: Row[], height: number}}
+ * @returns {{rows: Row[], height: number, pinned: number}} with the height of the rows of processes and faults
  */
 export function laidOut(index, pods) {
 	const children = childrenOf(index);
@@ -51,6 +51,7 @@ export function laidOut(index, pods) {
 	for (const actor of of("fault")) simple(actor, "fault");
 	for (const actor of of("cloud")) row("cloud", "calls of the cloud that are not about a machine", [bar(actor.id, BAR)], [actor.id]);
 
+	const first = rows.length;
 	const machineRow = (machine) => {
 		const below = children.get(machine.id) ?? [];
 		const bars = [bar(machine.id, BAR, "phase")];
@@ -95,5 +96,5 @@ export function laidOut(index, pods) {
 		placed.y = y;
 		y += placed.height;
 	}
-	return { rows, height: y };
+	return { rows, height: y, pinned: rows[first]?.y ?? 0 };
 }

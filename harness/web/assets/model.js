@@ -9,7 +9,7 @@
 /** States in which nothing is wrong, or will soon be right. */
 const GOOD = new Set(["Running", "Ready", "running", "pending", "Pending", "new", "InPlaceUpdating", "Running:Preserved"]);
 /** The zone of machines without a VM. */
-export const NO_ZONE = "no VM yet";
+const NO_ZONE = "no VM yet";
 
 /** The entities by their ids. */
 export class World {

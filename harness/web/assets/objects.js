@@ -62,7 +62,7 @@ export function writesOf(index, object, path) {
  * Whether a merge patch changes the value at a path.
  * @param {string[]} path
  */
-export function touches(patch, path) {
+function touches(patch, path) {
 	let value = patch;
 	for (const name of path) {
 		if (value === undefined) return false;

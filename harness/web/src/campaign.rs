@@ -111,6 +111,13 @@ fn of_group(group: &GroupRecord, report: impl Fn(&str) -> String) -> String {
             path(&report(folder))
         );
     }
+    if let Some(page) = &group.difference {
+        let _ = write!(
+            html,
+            "<p><a href=\"{}\">Seed {example} beside its undisturbed run</a></p>",
+            path(&report(page))
+        );
+    }
     let shown: Vec<String> = group.seeds.iter().take(MOST_SEEDS).map(u64::to_string).collect();
     let more = match group.seeds.len() - shown.len() {
         0 => String::new(),

@@ -41,6 +41,7 @@ fn campaign() -> CampaignRecord {
                 reason: EVIL.to_owned(),
                 replay: "drydock run --plan .drydock/chaos/sim-1/plan.yaml".to_owned(),
                 report: Some("sim 1\"><b>".to_owned()),
+                difference: Some("sim 1/difference.html".to_owned()),
             },
             GroupRecord {
                 broken: EVIL.to_owned(),
@@ -49,6 +50,7 @@ fn campaign() -> CampaignRecord {
                 reason: "no".to_owned(),
                 replay: EVIL.to_owned(),
                 report: None,
+                difference: None,
             },
         ],
     }
@@ -86,6 +88,7 @@ fn a_group_has_an_example_with_its_report_and_its_command() {
         "▲ I3: 25 seeds",
         "mcm: crash after effect #",
         "href=\"../sim%201%22%3E%3Cb%3E/report.html\"",
+        "href=\"../sim%201/difference.html\"",
         "drydock run --plan .drydock/chaos/sim-1/plan.yaml",
         "19, 20 and 5 more",
     ] {

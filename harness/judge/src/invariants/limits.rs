@@ -140,8 +140,9 @@ impl Check for Limits {
             Limit::Health => "is Unknown and not Failed",
             Limit::Drain => "is being deleted and its VM still exists",
         };
+        let end = late.since.saturating_add(late.time).unwrap_or(late.since);
         Some(format!(
-            "machine {} {what} since {}; the limit is {:?}",
+            "machine {} {what} since {}; its limit of {:?} ended at {end}",
             late.machine, late.since, late.time
         ))
     }

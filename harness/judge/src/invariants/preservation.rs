@@ -238,10 +238,11 @@ impl Check for PreservedVmLives {
             }
             let begins_deletion = is_deleting(machine) && !is_deleting(before);
             return (begins_deletion && !is_release_legal(context, before)).then(|| {
+                let expiry = time(before, EXPIRY).map(|expiry| format!("until {expiry}"));
+                let expiry = expiry.unwrap_or_else(|| "but without an expiry in its status".to_owned());
                 format!(
-                    "machine {}, preserved until {}, is being deleted without a release",
-                    name(machine),
-                    time(before, EXPIRY).unwrap_or_default()
+                    "machine {}, preserved {expiry}, is being deleted without a release",
+                    name(machine)
                 )
             });
         }

@@ -6,7 +6,8 @@ use browser::Page;
 use record::RunRecord;
 use tempfile::TempDir;
 
-/// A run in which a machine got a second VM after its controller lost the Lease.
+/// A run in which a machine got a second VM after its controller lost the Lease: the `run.drydock.json` of
+/// `drydock run r04-lost-lease --stage sim --seed 1 --mutant R04`.
 const TWO_VMS: &[u8] = include_bytes!("fixtures/two-vms.json");
 
 /// The record of a failed run.

@@ -39,6 +39,7 @@ fn campaign() -> String {
             reason: EVIL.to_owned(),
             replay: "drydock run --plan .drydock/chaos/sim-rollout-17-disturbed-0a1b2c3d/plan.yaml".to_owned(),
             report: Some("sim-rollout-17-disturbed-0a1b2c3d".to_owned()),
+            difference: None,
         }],
     };
     web::campaign_page(&campaign, str::to_owned)

@@ -37,6 +37,39 @@ fn a_range_of_the_overview_applies_to_the_list_and_the_link_restores_it() {
 }
 
 #[test]
+fn the_rows_of_processes_stay_when_the_timeline_scrolls() {
+    let Some(report) = Report::open(&failed_run()) else {
+        return;
+    };
+    let titles = "(async () => {
+      const canvas = document.getElementById('lanes');
+      const box = canvas.getBoundingClientRect();
+      const titles = [];
+      for (let y = 24; y < box.height; y += 4) {
+        canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: box.left + 20, clientY: box.top + y, bubbles: true }));
+        titles.push(document.getElementById('tip').textContent);
+      }
+      return [...new Set(titles)].join(', ');
+    })()";
+    let scroll = |to: u32| {
+        let expression = format!("document.getElementById('lanes-scroll').scrollTop = {to}");
+        report.page.eval(&expression);
+        report.page.frame();
+        report.page.text(titles)
+    };
+    let (top, bottom) = (scroll(0), scroll(10_000));
+    assert_ne!(top, bottom, "it scrolls");
+    assert!(
+        top.contains("process mcm") && bottom.contains("process mcm"),
+        "{bottom}"
+    );
+    assert!(
+        bottom.contains("all other objects") && !top.contains("all other objects"),
+        "{bottom}"
+    );
+}
+
+#[test]
 fn a_link_restores_the_event_the_search_and_the_axis() {
     let record = failed_run();
     let Some(report) = Report::with_fragment(&record, "#e=5&q=verb%3Awrite&fold=0") else {
