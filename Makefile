@@ -5,7 +5,7 @@ SEED ?= 7
 FUZZ_SECONDS ?= 3600
 ATTACKS ?= 1000
 
-.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers capi stale-replicaset public-manifests sim chaos bench lint up \
+.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers capi perfetto stale-replicaset public-manifests sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -60,15 +60,18 @@ test:            ## unit, property, sequence, contract and simulation tests
 product-test:    ## the tests of mcm as it is shipped, without planted defects
 	INSTA_UPDATE=no $(CARGO) test -p mcm -p mcm-core -p tidy
 
-test-all:        ## those of `make test`, the long ones, and with Go those of `make capi`
-	$(TEST) -- --include-ignored
-	$(MAKE) capi
+test-all:        ## those of `make test`, the long ones, with Go those of `make capi`, with Python that of `make perfetto`
+	$(TEST) -- --include-ignored --skip figures_of
+	$(MAKE) capi perfetto
 
 capi: build      ## health checks compared with those of Cluster API, whose controllers it builds: needs Go
 	$(CARGO) build -p capi-comparison -p tidy --bins
 	integrations/capi/compare
 
 # Exit status 77 means skipped, with the reason in the output.
+perfetto: build  ## a trace of a run, read with Perfetto's own schema: needs Python
+	integrations/perfetto/check || [ $$? = 77 ]
+
 stale-replicaset: build ## Kubernetes' replicaset controller while it sees pods late (LONG=long: also until its expectations expire): needs scripts/kubernetes/build
 	integrations/kube-controller-manager/run $(LONG) || [ $$? = 77 ]
 
