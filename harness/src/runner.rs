@@ -207,14 +207,23 @@ fn finish(job: &Job, ran: &StageResult, recording: &Recording, wall: Duration) -
 
 /// Adds the narrative to the result of a run that passed, and writes its record, as far as the job requests them.
 fn record_passed(job: &Job, result: &mut RunResult, ran: Option<Ran<'_>>) -> io::Result<()> {
+    let folder = job
+        .record
+        .as_ref()
+        .map(|folder| store::create_numbered(folder, &job.report_name()))
+        .transpose()?;
+    if let Some(folder) = &folder {
+        result.replay = job.replay(folder);
+    }
     let record = record::complete(job, result, ran)?;
     if job.narrate {
         result.narrative = record::texts(&record);
     }
-    match &job.record {
-        Some(folder) => record::write_passed(folder, job, result, &record),
-        None => Ok(()),
+    if let Some(folder) = folder {
+        record::write_passed(&folder, &record)?;
+        result.record = Some(folder);
     }
+    Ok(())
 }
 
 /// Writes the report of a failed run, or marks the earlier reports of a run that passed and writes its record if the job

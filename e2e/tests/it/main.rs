@@ -12,6 +12,7 @@ mod crashes;
 mod dashboard;
 #[path = "../shared/dashboard_client.rs"]
 mod dashboard_client;
+mod dashboard_faults;
 mod demo;
 mod determinism;
 mod documents;

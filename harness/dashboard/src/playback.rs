@@ -197,7 +197,7 @@ pub(crate) struct Status {
     /// The time of the event that waits for its time; the page counts up to it.
     until: Option<i64>,
     speed: Speed,
-    end: Option<RunEnd>,
+    pub(crate) end: Option<RunEnd>,
 }
 
 /// The state of a playback.
@@ -212,7 +212,7 @@ pub(crate) struct Playback {
     /// What waits.
     waiting: Option<Arrival>,
     recorded: u64,
-    end: Option<RunEnd>,
+    pub(crate) end: Option<RunEnd>,
     revision: u64,
     /// The number of the run: each one begins with the same history and has more faults than the one before.
     run: u64,

@@ -44,7 +44,7 @@ use crate::playback::{Command, CommandError, CommandRequest, Status};
 use crate::player::Player;
 pub use crate::readers::Readers;
 use crate::session::PlanError;
-use crate::world::Shared;
+use crate::world::{LiveWorld, Shared};
 
 /// Changes of this time are one event.
 const COALESCE: Duration = Duration::from_millis(100);
@@ -241,13 +241,12 @@ impl Server {
             "/favicon.ico" => full(StatusCode::NO_CONTENT, "image/x-icon", Bytes::new()),
             "/api/state" => {
                 let playback = self.player.as_ref().map(Player::status);
-                let now = self.player.as_ref().map(Player::now);
                 let world = self.world.lock();
                 json_answer(&json!({
                     "buttons": self.guard.buttons,
                     "faults": world.faults(),
                     "codes": CODES,
-                    "active": world.active_faults(now),
+                    "active": active_faults(&world, self.player.as_ref()),
                     "changes": world.after(0),
                     "playback": playback,
                 }))
@@ -327,10 +326,9 @@ impl Server {
                     }
                 }
                 let playback = player.as_ref().map(Player::status);
-                let now = player.as_ref().map(Player::now);
                 let (changes, active) = {
                     let world = world.lock();
-                    (world.after(after), world.active_faults(now))
+                    (world.after(after), active_faults(&world, player.as_ref()))
                 };
                 let number = changes.number;
                 let data = serde_json::to_string(&Update {
@@ -519,6 +517,14 @@ impl Server {
             }
         }
         failed
+    }
+}
+
+/// The faults that last. None lasts longer than the run of a simulated world.
+fn active_faults(world: &LiveWorld, player: Option<&Player>) -> Vec<ActiveFault> {
+    match player {
+        Some(player) if player.status().end.is_some() => Vec::new(),
+        player => world.active_faults(player.map(Player::now)),
     }
 }
 

@@ -157,32 +157,63 @@ fn lanes<'a>(one: &'a RunRecord, other: &'a RunRecord) -> Vec<AlignedLane<'a>> {
     lanes
 }
 
-impl Alignment<'_> {
-    /// The place of a time of a run on the common axis: between the rows of the events around it. `side`: 0 for the first run, 1
-    /// for the other one.
-    pub fn places(&self, side: usize) -> Places {
-        let times = self.rows.iter().enumerate().filter_map(|(index, row)| {
+impl<'a> Alignment<'a> {
+    /// The places of the events of a run on the common axis. `side`: 0 for the first run, 1 for the other one.
+    pub fn places(&self, side: usize) -> Places<'a> {
+        let points = self.rows.iter().enumerate().filter_map(|(index, row)| {
             let point = if side == 0 { row.one } else { row.other };
-            Some((point?.at, index))
+            Some((index, point?))
         });
-        Places {
-            times: times.collect(),
+        let mut places = Places {
+            times: Vec::new(),
+            events: BTreeMap::new(),
+            last: BTreeMap::new(),
             end: self.rows.len(),
+        };
+        for (index, point) in points {
+            places.times.push((point.at, index));
+            places.events.insert(point.number, (point.at, index));
+            places.last.insert((point.actor.as_str(), point.at), index);
         }
+        places
     }
 }
 
-/// The places of the times of one run on the common axis.
+/// The places of one run on the common axis.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Places<'a> {
     /// The times of the events, and their rows.
     times: Vec<(Micros, usize)>,
+    /// The times and rows of the events, by their numbers.
+    events: BTreeMap<u32, (Micros, usize)>,
+    /// The row of the last event of an actor at a time.
+    last: BTreeMap<(&'a str, Micros), usize>,
     end: usize,
 }
 
-impl Places {
-    /// The place of a time, in rows.
-    pub fn of(&self, at: Micros) -> f64 {
+impl Places<'_> {
+    /// The begin and the end of a state, in rows: those of the events that began and ended it, if these are known. Many events
+    /// can have the same time. `next`: the next state of the same actor and class.
+    pub fn of_span(&self, span: &Span, next: Option<&Span>) -> (f64, f64) {
+        let row_of = |cause: Option<u32>, at: Micros| {
+            let (time, row) = *self.events.get(&cause?)?;
+            (time == at).then_some(row)
+        };
+        let place = |row: Option<usize>, at: Micros| row.map_or_else(|| self.of(at), |row| real(row as u64));
+        let from = place(row_of(span.cause, span.from), span.from);
+        let to = match span.to {
+            None => real(self.end as u64),
+            Some(to) => {
+                let ended = row_of(next.and_then(|next| next.cause), to);
+                let ended = ended.or_else(|| self.last.get(&(span.actor.as_str(), to)).copied());
+                place(ended, to)
+            }
+        };
+        (from, from.max(to))
+    }
+
+    /// The place of a time, in rows: between the rows of the events around it.
+    fn of(&self, at: Micros) -> f64 {
         let after = self.times.partition_point(|(time, _)| *time < at);
         let (from, begin) = match after.checked_sub(1).and_then(|before| self.times.get(before)) {
             Some((time, row)) => (*time, *row),
@@ -279,6 +310,35 @@ mod tests {
         let names = lane.actors.map(|actor| actor.map(|actor| actor.name.as_str()));
         assert_eq!(names, [Some("m-a"), Some("m-b")]);
         assert!(lane.spans.iter().all(|spans| spans.len() == 1));
+    }
+
+    /// In a simulated run many events have one time.
+    #[test]
+    fn a_state_begins_and_ends_at_its_events_also_if_others_have_the_same_time() {
+        let mut run = record("m", &["begin", "Pending", "crash", "Running", "end"]);
+        for point in &mut run.points {
+            point.at = Micros(0);
+        }
+        let state = |cause: u32, to: Option<u64>| Span {
+            cause: Some(cause),
+            from: Micros(0),
+            to: to.map(Micros),
+            ..run.spans[0].clone()
+        };
+        let (pending, running) = (state(2, Some(0)), state(4, None));
+        let alignment = align(&run, &run);
+        let places = alignment.places(0);
+        assert_eq!(places.of_span(&pending, Some(&running)), (1.0, 3.0));
+        assert_eq!(places.of_span(&running, None), (3.0, 5.0));
+        let unknown = Span {
+            cause: None,
+            ..pending.clone()
+        };
+        assert_eq!(
+            places.of_span(&unknown, None),
+            (0.0, 4.0),
+            "its actor's last event ends it"
+        );
     }
 
     #[test]

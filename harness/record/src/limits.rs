@@ -13,6 +13,9 @@ pub const MOST_SPANS: usize = 50_000;
 pub const MOST_ACTORS: usize = 200_000;
 /// The maximum number of changes of one counter.
 pub const MOST_STEPS: usize = 50_000;
+/// The maximum number of logs, and of the lines of one: more than the processes of a run write into its record.
+pub const MOST_LOGS: usize = 1000;
+pub const MOST_LINES: usize = 50_000;
 
 /// Drops states, changes of counters and actors without either, until at most as many remain as a record can have.
 pub(crate) fn limit_states(record: &mut RunRecord) {

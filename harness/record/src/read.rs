@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::limits::{MOST_ACTORS, MOST_POINTS, MOST_SPANS, MOST_STEPS};
+use crate::limits::{MOST_ACTORS, MOST_LINES, MOST_LOGS, MOST_POINTS, MOST_SPANS, MOST_STEPS};
 use crate::model::{Point, RunRecord};
 use crate::{FILE, VERSION};
 
@@ -146,6 +146,10 @@ fn check_lengths(record: &RunRecord) -> Result<(), ReadError> {
     check("spans", "states", record.spans.len(), MOST_SPANS)?;
     check("actors", "actors", record.actors.len(), MOST_ACTORS)?;
     check("checks", "checks", record.checks.len(), MOST_POINTS)?;
+    check("logs", "logs", record.logs.len(), MOST_LOGS)?;
+    for (index, log) in record.logs.iter().enumerate() {
+        check(&format!("logs[{index}].lines"), "lines", log.lines.len(), MOST_LINES)?;
+    }
     check("counters", "counters", record.counters.len(), MOST_POINTS)?;
     for (index, counter) in record.counters.iter().enumerate() {
         let field = format!("counters[{index}].steps");

@@ -90,6 +90,19 @@ fn too_large_records_are_refused() {
 }
 
 #[test]
+fn logs_have_limits() {
+    let mut text = record();
+    let log = |lines: usize| json!({ "name": "mcm", "lines": vec![json!({ "at": 0, "text": "" }); lines] });
+    text["logs"] = json!([log(50_001)]);
+    assert_eq!(
+        error(&text),
+        "logs[0].lines: it has 50001 lines; a record has at most 50000"
+    );
+    text["logs"] = vec![log(0); 1001].into();
+    assert_eq!(error(&text), "logs: it has 1001 logs; a record has at most 1000");
+}
+
+#[test]
 fn a_reference_to_a_missing_event_is_refused_with_its_field() {
     let mut text = record();
     text["points"] = json!([point(1)]);

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use ::record::{FILE, Place, Program, ReadError, Recorder, RunRecord, Session, narrative, read, without_secrets};
 use clock::Clock;
 use jiff::{SignedDuration, Timestamp};
-use scenario::job::Job;
+use scenario::job::{Job, PLAN};
 use scenario::result::RunResult;
 use sim::{Entry, Trace};
 use stage::StageResult;
 
 use super::files::{read_record, write_file};
-use super::{store, trace};
+use super::trace;
 
 /// The file with the HTML report.
 pub const REPORT: &str = "report.html";
@@ -55,16 +55,13 @@ pub enum RecordError {
     },
 }
 
-/// Writes the record and the report of a run that passed into its own folder below `folder`, and sets the field of the
-/// result that refers to it. If an earlier run of the same name has one, the new one gets a number.
+/// Writes the record, the report and the plan of a run that passed into its folder.
 ///
 /// # Errors
 /// When they cannot be written.
-pub fn write_passed(folder: &Path, job: &Job, result: &mut RunResult, record: &RunRecord) -> io::Result<()> {
-    let folder = store::create_numbered(folder, &job.report_name())?;
-    write(&folder, record)?;
-    result.record = Some(folder);
-    Ok(())
+pub fn write_passed(folder: &Path, record: &RunRecord) -> io::Result<()> {
+    write_file(&folder.join(PLAN), record.meta.plan.as_bytes())?;
+    write(folder, record)
 }
 
 /// Writes a record and its report into a folder.

@@ -138,7 +138,7 @@ pub(super) fn create(job: &Job) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// If it cannot be created.
-pub(super) fn create_numbered(parent: &Path, name: &str) -> io::Result<PathBuf> {
+pub fn create_numbered(parent: &Path, name: &str) -> io::Result<PathBuf> {
     fs::create_dir_all(parent)?;
     let numbers = numbered(parent, name)?.into_iter().map(|(number, _)| number);
     let mut number = numbers.max().unwrap_or(0).saturating_add(1);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use apiserver::authorization::Action;
-use apiserver::observe::{Observer, RequestRecord};
+use apiserver::faults;
+use apiserver::observe::{FaultRecord, Observer, RequestRecord};
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use parking_lot::Mutex;
 use scenario::observation::Request;
@@ -30,6 +31,8 @@ pub struct Audit {
 struct Seen {
     accesses: BTreeSet<Access>,
     refused: BTreeSet<String>,
+    /// Requests that fault rules let the server deny, and that have no response yet: client, verb and path.
+    injected: Vec<(String, String, String)>,
 }
 
 impl Audit {
@@ -83,7 +86,7 @@ impl Audit {
         self.seen.lock().accesses.clone()
     }
 
-    /// Descriptions of the denied requests (403).
+    /// Descriptions of the requests that roles deny (403).
     pub fn refused(&self) -> BTreeSet<String> {
         self.seen.lock().refused.clone()
     }
@@ -126,12 +129,28 @@ impl Observer for Audit {
         }
     }
 
+    fn fault(&self, record: &FaultRecord<'_>) {
+        let facts = record.facts;
+        let is_denial = matches!(record.action, faults::Action::Fail { code: 403, .. });
+        if let Some(verb) = facts.verb.filter(|_| is_denial) {
+            let request = (facts.client.clone(), verb.word().to_owned(), facts.path.clone());
+            self.seen.lock().injected.push(request);
+        }
+    }
+
     fn request(&self, record: &RequestRecord<'_>) {
         let Some(access) = self.access(record) else { return };
         self.notify_followers(&access, record);
         let mut seen = self.seen.lock();
         if record.code == 403 {
             let path = record.path.split('?').next().unwrap_or_default();
+            let is_this = |(client, verb, of): &(String, String, String)| {
+                (client.as_str(), verb.as_str(), of.as_str()) == (record.client, record.verb, path)
+            };
+            if let Some(index) = seen.injected.iter().position(is_this) {
+                seen.injected.swap_remove(index);
+                return;
+            }
             seen.refused.insert(format!("{access} ({path})"));
         } else {
             seen.accesses.insert(access);
@@ -142,6 +161,7 @@ impl Observer for Audit {
 #[cfg(test)]
 mod tests {
     use apiserver::authorization::ResourceAction;
+    use apiserver::faults::{At, Class, Facts, Freshness, Verb};
     use rstest::rstest;
 
     use super::*;
@@ -192,6 +212,46 @@ mod tests {
         audit.request(&record("system:serviceaccount:ns:fakecloud", &action, 200));
         let accesses: Vec<String> = audit.accesses().iter().map(ToString::to_string).collect();
         assert_eq!(accesses, [format!("fakecloud: get {expected}")]);
+    }
+
+    /// A fault rule denies `get secrets` of mcm.
+    fn deny(audit: &Audit, client: &str) {
+        let facts = Facts {
+            client: client.to_owned(),
+            agent: String::new(),
+            verb: Some(Verb::Get),
+            group: String::new(),
+            resource: "secrets".to_owned(),
+            subresource: String::new(),
+            namespace: String::new(),
+            object: "some".to_owned(),
+            freshness: Freshness::Newest,
+            path: "/some/path".to_owned(),
+        };
+        let action = faults::Action::Fail {
+            code: 403,
+            at: At::BeforeCommit,
+            retry_after: None,
+            message: None,
+        };
+        audit.fault(&FaultRecord {
+            rule: "denied",
+            action: &action,
+            class: Class::Legal,
+            facts: &facts,
+        });
+    }
+
+    #[test]
+    fn a_request_that_a_fault_denies_is_not_refused_by_roles() {
+        let audit = Audit::new("ns");
+        let mcm = "system:serviceaccount:ns:machine-controller-manager";
+        let secrets = action("", "secrets", "", "");
+        deny(&audit, mcm);
+        audit.request(&record(mcm, &secrets, 403));
+        assert_eq!(audit.refused().len(), 0);
+        audit.request(&record(mcm, &secrets, 403));
+        assert_eq!(audit.refused().len(), 1, "the next one is denied by roles");
     }
 
     #[test]

@@ -28,15 +28,15 @@ export function chaos(view, settings) {
 	const seconds = element("input", { id: "fault-seconds", type: "number", min: 1, max: 86400, placeholder: "until it is ended", oninput: () => ask() });
 	const code = element("select", { id: "fault-code", onchange: () => ask() }, ...settings.codes.map((name) => element("option", {}, name)));
 	code.value = "Unavailable";
-	const preview = element("div", { id: "preview", role: "status", "aria-live": "polite" });
+	const preview = element("div", { id: "preview", role: "status" });
 	const inject = button("Inject", () => void send(), { id: "inject", disabled: true });
-	const result = element("p", { id: "fault-result", role: "status", "aria-live": "polite" });
+	const result = element("p", { id: "fault-result", role: "status" });
 	const lasting = element("div", { id: "active-faults" });
 	const row = (text, input) => element("label", {}, element("span", {}, text), input);
 	const rows = { targets: row("Target", targets), seconds: row("Seconds", seconds), code: row("Code", code) };
 	const note = settings.buttons ? null : element("p", {}, "This dashboard is read-only. Run the command, or restart drydock with ", element("code", {}, "--buttons"), ".");
 	fill(box, element("h2", {}, "Faults"), row("Fault", choice), rows.targets, rows.seconds, rows.code, preview, settings.buttons ? inject : null, note, result, lasting);
-	let [asked, timer] = [0, 0];
+	let [asked, timer, isRefused] = [0, 0, false];
 	let followed = null;
 
 	const fault = () => settings.faults.find((one) => one.name === choice.value);
@@ -77,7 +77,8 @@ export function chaos(view, settings) {
 		const answer = await post("/api/preview", request());
 		const found = answer.ok ? await answer.json() : { problem: await answer.text() };
 		if (number !== asked) return;
-		if (found.problem !== undefined) {
+		isRefused = found.problem !== undefined;
+		if (isRefused) {
 			fill(preview, element("p", { class: "error" }, found.problem));
 			return;
 		}
@@ -96,15 +97,18 @@ export function chaos(view, settings) {
 		inject.disabled = true;
 		const answer = await post("/api/faults", request());
 		const text = answer.ok ? `Injected: ${(await answer.json()).title}` : await answer.text();
-		result.className = answer.ok ? "done" : "error";
-		result.textContent = text;
+		say(answer, text);
 		ask();
 	}
 
 	async function end(number) {
 		const answer = await post("/api/faults/end", { number });
+		say(answer, answer.ok ? "Ended" : await answer.text());
+	}
+
+	function say(answer, text) {
 		result.className = answer.ok ? "done" : "error";
-		result.textContent = answer.ok ? "Ended" : await answer.text();
+		result.textContent = text;
 	}
 
 	let known = "";
@@ -121,6 +125,9 @@ export function chaos(view, settings) {
 	changed();
 	active(settings.active);
 	const draw = () => {
+		// Another world may have the targets.
+		if (isRefused) ask();
+		isRefused = false;
 		if (view.selected === followed) return;
 		followed = view.selected;
 		suggest();

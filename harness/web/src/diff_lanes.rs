@@ -14,6 +14,8 @@ const WIDTH: f64 = 1200.0;
 const NAMES: f64 = 210.0;
 const BAR: f64 = 12.0;
 const LANE: f64 = 30.0;
+/// The height of the line of a process that leads.
+const LEADS: f64 = 3.0;
 /// The height above the first lane, for the mark of the first difference.
 const TOP: f64 = 16.0;
 /// The width of a letter in a bar.
@@ -26,8 +28,7 @@ pub(crate) fn of(alignment: &Alignment<'_>) -> String {
         return String::new();
     }
     let places = [alignment.places(0), alignment.places(1)];
-    let rows = real(alignment.rows.len());
-    let scale = (WIDTH - NAMES) / rows;
+    let scale = (WIDTH - NAMES) / real(alignment.rows.len());
     let mut bars = String::new();
     let mut spans = 0;
     for (index, lane) in shown.iter().enumerate() {
@@ -44,7 +45,7 @@ pub(crate) fn of(alignment: &Alignment<'_>) -> String {
                 break;
             }
             let y = top + real(side) * (BAR + 1.0);
-            bars += &of_run(&lane.spans[side], &places[side], rows, scale, y, ["A", "B"][side]);
+            bars += &of_run(&lane.spans[side], &places[side], scale, y, ["A", "B"][side]);
         }
     }
     let height = TOP + LANE * real(shown.len());
@@ -85,16 +86,21 @@ fn of_difference(x: f64, height: f64) -> String {
 }
 
 /// The bars of one run in a lane.
-fn of_run(spans: &[&Span], places: &Places, rows: f64, scale: f64, y: f64, letter: &str) -> String {
+fn of_run(spans: &[&Span], places: &Places<'_>, scale: f64, top: f64, letter: &str) -> String {
     let mut html = String::new();
-    for span in spans {
-        let from = places.of(span.from);
-        let to = span.to.map_or(rows, |to| places.of(to));
+    // That a process leads is a line over its state.
+    let (leads, states): (Vec<&Span>, Vec<&Span>) = spans.iter().partition(|span| span.class == SpanClass::Leader);
+    for span in states.into_iter().chain(leads) {
+        let is_next =
+            |other: &&&Span| other.class == span.class && other.from >= span.from && !std::ptr::eq(**other, span);
+        let (from, to) = places.of_span(span, spans.iter().find(is_next).copied());
+        let height = if span.class == SpanClass::Leader { LEADS } else { BAR };
+        let y = top + BAR - height;
         let (x, width) = (NAMES + scale * from, (scale * (to - from)).max(1.5));
         let (variable, pattern) = style(span);
         let _ = write!(
             html,
-            "<g><title>{letter}: {label}</title><rect x=\"{x:.1}\" y=\"{y:.0}\" width=\"{width:.1}\" height=\"{BAR}\" fill=\"var({variable})\"/>",
+            "<g><title>{letter}: {label}</title><rect x=\"{x:.1}\" y=\"{y:.0}\" width=\"{width:.1}\" height=\"{height}\" fill=\"var({variable})\"/>",
             label = escaped(&span.label)
         );
         if !pattern.is_empty() {
@@ -110,7 +116,7 @@ fn of_run(spans: &[&Span], places: &Places, rows: f64, scale: f64, y: f64, lette
                 html,
                 "<text x=\"{:.1}\" y=\"{:.0}\">{}</text>",
                 x + 3.0,
-                y + BAR - 2.5,
+                top + BAR - 2.5,
                 escaped(&text)
             );
         }

@@ -5,30 +5,79 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::Context;
+use super::equivalent::Equivalent;
 use super::matching::matched;
 use super::params;
-use super::request::Request;
+use super::request::{Kind, Request};
 use super::values::{Values, hold};
-use crate::policies::{Base, Binding};
+use crate::policies::{Base, Binding, Target};
+use crate::registry::Registry;
 use crate::reviewer::Subject;
 use crate::status::ApiError;
 
-/// The values with which a policy is evaluated: one for each parameter of a binding for which its conditions hold.
-///
-/// # Errors
-/// If the namespace of the request does not exist.
-pub(crate) fn values(
+/// A policy that concerns a request, in the version for which it has a rule.
+pub(crate) struct Bound {
+    seen: (Kind, Target),
+    pub(super) equivalent: Option<Equivalent>,
+}
+
+impl Bound {
+    /// `None` if the policy or its binding does not concern the request.
+    ///
+    /// # Errors
+    /// If the namespace of the request does not exist.
+    pub(crate) fn of(
+        registry: &Registry,
+        (policy, binding): (&Base, &Binding),
+        (request, subject): (&Request, &Subject<'_>),
+    ) -> Result<Option<Self>, ApiError> {
+        let Some(seen) = matched(&policy.constraints, registry, request, subject)? else {
+            return Ok(None);
+        };
+        if matched(&binding.constraints, registry, request, subject)?.is_none() {
+            return Ok(None);
+        }
+        let equivalent = Equivalent::of(registry, request, &seen.1);
+        Ok(Some(Self { seen, equivalent }))
+    }
+
+    /// The resource in the version of the policy's rule.
+    pub(super) fn target(&self) -> &Target {
+        &self.seen.1
+    }
+
+    /// The values with which a policy is evaluated: one for each parameter of a binding for which its conditions hold.
+    ///
+    /// # Errors
+    /// If the namespace of the request does not exist, or its objects cannot be converted to the version of the policy.
+    pub(crate) fn values(
+        &self,
+        context: &Arc<dyn Context>,
+        (policy, binding): (&Base, &Binding),
+        (request, subject): (&Request, &Subject<'_>),
+    ) -> Result<Vec<Result<Values, String>>, ApiError> {
+        let objects = self
+            .equivalent
+            .as_ref()
+            .map(|equivalent| equivalent.seen(subject))
+            .transpose()?;
+        let converted = objects.as_ref().map(|[new, old]| Subject {
+            new: new.as_ref(),
+            old: old.as_ref(),
+            ..*subject
+        });
+        let subject = converted.as_ref().unwrap_or(subject);
+        values(context, (policy, binding), (request, subject), &self.seen)
+    }
+}
+
+fn values(
     context: &Arc<dyn Context>,
     (policy, binding): (&Base, &Binding),
     (request, subject): (&Request, &Subject<'_>),
+    seen: &(Kind, Target),
 ) -> Result<Vec<Result<Values, String>>, ApiError> {
     let registry = context.registry();
-    let Some(seen) = matched(&policy.constraints, registry, request, subject)? else {
-        return Ok(Vec::new());
-    };
-    if matched(&binding.constraints, registry, request, subject)?.is_none() {
-        return Ok(Vec::new());
-    }
     if let Some(why) = &policy.error {
         return Ok(vec![Err(why.clone())]);
     }
@@ -39,7 +88,7 @@ pub(crate) fn values(
         },
         _ => vec![None],
     };
-    let values = Values::of(context, request, subject, &seen).with_namespace(context.as_ref(), subject)?;
+    let values = Values::of(context, request, subject, seen).with_namespace(context.as_ref(), subject)?;
     let bound = found.into_iter().filter_map(|params| {
         let values = values.with_params(params.as_ref());
         match hold(&policy.conditions, &values) {

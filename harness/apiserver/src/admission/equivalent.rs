@@ -1,60 +1,66 @@
-//! Objects of custom resources in the version for which a webhook has a rule, if that is another one than that of the
-//! request.
-
-use std::sync::Arc;
+//! Objects in the version for which a policy or webhook has a rule, if that is another one than that of the request.
 
 use serde_json::Value;
 
 use super::request::Request;
-use crate::conversion::Versions;
 use crate::policies::Target;
-use crate::registry::Registry;
+use crate::registry::{Entry, Registry};
 use crate::reviewer::Subject;
 use crate::status::ApiError;
 
-/// A conversion between the version of a request and the one that a webhook sees.
-pub(super) struct Equivalent {
-    versions: Arc<Versions>,
-    seen: String,
-    requested: String,
+/// A conversion between the version of a request and the one that a policy or webhook sees.
+#[derive(Debug)]
+pub(crate) struct Equivalent {
+    seen: Entry,
+    requested: Entry,
 }
 
 impl Equivalent {
-    /// `None` if the webhook sees the version of the request, and for built-in resources.
+    /// `None` if the version of the request is seen, and for subresources with objects of their own.
     pub(super) fn of(registry: &Registry, request: &Request, seen: &Target) -> Option<Self> {
         let target = &request.target;
-        if target.version == seen.version || target.subresource == "scale" {
+        if (&target.group, &target.version) == (&seen.group, &seen.version) {
             return None;
         }
         let catalog = registry.catalog();
-        let entry = catalog.find(&target.group, &target.version, &target.resource)?;
-        Some(Self {
-            versions: Arc::clone(entry.resource.versions.as_ref()?),
-            seen: format!("{}/{}", seen.group, seen.version),
-            requested: entry.resource.api_version(),
+        let requested = catalog.find(&target.group, &target.version, &target.resource)?;
+        let seen = catalog.find(&seen.group, &seen.version, &target.resource)?;
+        (request.kind.kind == requested.resource.kind).then(|| Self {
+            seen: seen.clone(),
+            requested: requested.clone(),
         })
     }
 
-    /// The new and the old object as the webhook sees them.
+    /// The new and the old object as the policy or webhook sees them.
     ///
     /// # Errors
     /// 500 if the conversion fails.
     pub(super) fn seen(&self, subject: &Subject<'_>) -> Result<[Option<Value>; 2], ApiError> {
-        let convert = |object: Option<&Value>| object.map(|object| self.convert(object, &self.seen)).transpose();
+        let convert = |object: Option<&Value>| {
+            let converted = object.map(|object| converted(object, &self.requested, &self.seen));
+            converted.transpose()
+        };
         Ok([convert(subject.new)?, convert(subject.old)?])
     }
 
-    /// An object of the webhook in the version of the request.
+    /// An object of the policy or webhook in the version of the request.
     ///
     /// # Errors
     /// 500 if the conversion fails.
     pub(super) fn requested(&self, object: &Value) -> Result<Value, ApiError> {
-        self.convert(object, &self.requested)
+        converted(object, &self.seen, &self.requested)
     }
+}
 
-    fn convert(&self, object: &Value, version: &str) -> Result<Value, ApiError> {
-        let converted = self.versions.convert_whole(vec![object.clone()], version)?;
-        let converted = converted.into_iter().next();
-        converted.ok_or_else(|| ApiError::internal("a conversion has no result"))
-    }
+/// An object of one version in another one.
+fn converted(object: &Value, from: &Entry, to: &Entry) -> Result<Value, ApiError> {
+    let Some(versions) = &to.resource.versions else {
+        let mut object = object.clone();
+        from.convert_to_stored(&mut object);
+        to.convert_from_stored(&mut object);
+        return Ok(object);
+    };
+    let converted = versions.convert_whole(vec![object.clone()], &to.resource.api_version())?;
+    let converted = converted.into_iter().next();
+    converted.ok_or_else(|| ApiError::internal("a conversion has no result"))
 }

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::Context;
+use super::bound::Bound;
 use super::effect::Effect;
 use super::refusal::forbidden;
 use super::request::Request;
 use super::values::Values;
-use super::{Context, bound};
 use crate::apply;
 use crate::cel::{self, Budget};
 use crate::patch;
-use crate::policies::{Binding, MutatingPolicy, Mutation, Parsed, Reason};
+use crate::policies::{Binding, MutatingPolicy, Mutation, Parsed, Reason, Target};
 use crate::resource::Shape;
 use crate::reviewer::Subject;
 use crate::status::ApiError;
@@ -40,14 +41,21 @@ pub(crate) fn apply(
             new: Some(&object),
             ..*subject
         };
-        let bound = bound::values(context, (&policy.base, binding), (request, &current))?;
-        let mut changed = object.clone();
-        for values in bound {
+        let Some(bound) = Bound::of(context.registry(), (&policy.base, binding), (request, &current))? else {
+            continue;
+        };
+        // The policy sees the version for which it has a rule.
+        let seen = match &bound.equivalent {
+            Some(equivalent) => equivalent.seen(&current)?[0].take().unwrap_or_default(),
+            None => object.clone(),
+        };
+        let mut changed = seen.clone();
+        for values in bound.values(context, (&policy.base, binding), (request, &current))? {
             if matches!(effect, Effect::None) {
                 effect = Effect::Seen;
             }
             let (mutated, errors) = match values {
-                Ok(values) => mutated(context, policy, &values, (request, &changed)),
+                Ok(values) => mutated(context, policy, &values, (bound.target(), &changed)),
                 Err(why) => (changed.clone(), vec![why]),
             };
             changed = mutated;
@@ -61,8 +69,11 @@ pub(crate) fn apply(
             }
             tracing::warn!(policy = %policy.base.name, why, "a failed mutation is ignored");
         }
-        if changed != object {
-            effect = Effect::Changed(changed);
+        if changed != seen {
+            effect = Effect::Changed(match &bound.equivalent {
+                Some(equivalent) => equivalent.requested(&changed)?,
+                None => changed,
+            });
         }
     }
     Ok(effect)
@@ -83,10 +94,9 @@ fn mutated(
     context: &Arc<dyn Context>,
     policy: &MutatingPolicy,
     values: &Values,
-    (request, object): (&Request, &Value),
+    (target, object): (&Target, &Value),
 ) -> (Value, Vec<String>) {
     let catalog = context.registry().catalog();
-    let target = &request.target;
     let entry = catalog.find(&target.group, &target.version, &target.resource);
     // An object of a subresource has the type of that, which has no lists.
     let shape = entry

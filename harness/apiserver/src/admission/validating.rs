@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::Context;
+use super::bound::Bound;
 use super::refusal::refused;
 use super::request::Request;
 use super::values::Values;
-use super::{Context, bound};
 use crate::cel::{Budget, Lazy, Value};
 use crate::policies::{Action, Binding, Policy, Reason, Validation};
 use crate::reviewer::Subject;
@@ -76,7 +77,10 @@ fn decide(
         }
     };
     let mut failures = Vec::new();
-    for values in bound::values(context, (&policy.base, binding), (request, subject))? {
+    let Some(bound) = Bound::of(context.registry(), (&policy.base, binding), (request, subject))? else {
+        return Ok(failures);
+    };
+    for values in bound.values(context, (&policy.base, binding), (request, subject))? {
         let values = match values {
             Ok(values) => values,
             Err(why) => {

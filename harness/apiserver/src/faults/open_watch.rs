@@ -8,6 +8,10 @@ use jiff::Timestamp;
 use super::decide::Hit;
 use super::{Action, Cut, Facts, Faults};
 
+/// How long a watch lasts at least that a rule ends before its first event. In virtual time a client that requests it again at
+/// once would otherwise keep time from passing.
+const SHORTEST: Duration = Duration::from_millis(100);
+
 /// A watch and the rules that affect it.
 #[derive(Debug)]
 pub(crate) struct OpenWatch {
@@ -23,6 +27,8 @@ struct ActiveRule {
     action: Action,
     /// The object events sent since the hit.
     sent: u32,
+    /// When the rule hit the watch.
+    since: Timestamp,
 }
 
 /// The combined effect of the rules on a watch.
@@ -84,7 +90,12 @@ impl OpenWatch {
             if self.seen.insert(live.id) && live.count_match() {
                 hits.push(Hit::of(live));
                 let action = live.rule.action.clone();
-                self.active.insert(live.id, ActiveRule { action, sent: 0 });
+                let rule = ActiveRule {
+                    action,
+                    sent: 0,
+                    since: now,
+                };
+                self.active.insert(live.id, rule);
             }
             open.insert(live.id);
         }
@@ -98,19 +109,27 @@ impl OpenWatch {
             ..WatchEffect::default()
         };
         for rule in self.active.values() {
-            effect.add(rule);
+            effect.add(rule, now);
         }
         (effect, hits)
     }
 }
 
 impl WatchEffect {
-    fn add(&mut self, rule: &ActiveRule) {
+    fn add(&mut self, rule: &ActiveRule, now: Timestamp) {
+        let shortest = rule.since.saturating_add(SHORTEST).unwrap_or(rule.since);
         match rule.action {
             Action::Partition { how: Cut::Refuse } => self.cut = true,
             Action::Partition { how: Cut::Hang } => self.silent = true,
             Action::FreezeWatch {} => self.frozen = true,
             Action::LagWatch { by } => self.lag = self.lag.max(by),
+            Action::TruncateWatch {
+                after_events: 0,
+                midway: false,
+            } if now < shortest => {
+                self.frozen = true;
+                self.until = Some(self.until.map_or(shortest, |until| until.min(shortest)));
+            }
             Action::TruncateWatch { after_events, midway } if rule.sent >= after_events => {
                 self.ends |= !midway;
                 self.breaks |= midway;

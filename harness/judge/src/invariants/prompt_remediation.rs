@@ -13,10 +13,10 @@ use serde_json::Value;
 use super::Check;
 use super::check_context::CheckContext;
 use super::judging_rules::JudgingRules;
-use crate::object::{after, is_deleting, label, name, phase, text, time};
+use crate::object::{after, is_deleting, label, name, phase, share, text, time};
 use crate::remediation::{
     checks_of, condition, condition_status, has_failed_check, is_excluded, is_remediation_requested,
-    is_requested_by_user, is_unchecked, requests, setting,
+    is_requested_by_user, is_unchecked, requests, selects, setting,
 };
 use crate::world::WorldState;
 
@@ -139,14 +139,33 @@ fn due_since(
         || check["spec"].pointer("/remediation/templateRef").is_some();
     // No other controller repairs what is to be analysed.
     let is_kept = external && time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
-    let limited =
-        check["spec"].get("maxInFlight").is_some() || machine["metadata"]["ownerReferences"].is_null() || is_kept;
-    let asked = condition_status(machine, keys::OWNER_REMEDIATED) == "False"
-        || condition_status(machine, keys::EXTERNALLY_REMEDIATED) == "False"
-        || requests.contains_key(name(machine));
+    let waits = machine["metadata"]["ownerReferences"].is_null() || is_kept || !has_room(world, check, requests);
+    let asked = is_asked(machine, requests);
     let expired = expired_at(world, machine, check, earliest).filter(|expired| *expired < now)?;
     let since = time(allowed, "/lastTransitionTime")?.max(expired);
-    (!limited && !asked).then_some((since, REQUEST))
+    (!waits && !asked).then_some((since, REQUEST))
+}
+
+/// Whether the remediation of the Machine is requested.
+fn is_asked(machine: &Value, requests: &BTreeMap<&str, &Value>) -> bool {
+    condition_status(machine, keys::OWNER_REMEDIATED) == "False"
+        || condition_status(machine, keys::EXTERNALLY_REMEDIATED) == "False"
+        || requests.contains_key(name(machine))
+}
+
+/// Whether fewer Machines are in remediation than `maxInFlight` of the check allows. All whose remediation was requested count,
+/// also those whose remediation does not continue.
+fn has_room(world: &WorldState, check: &Value, requests: &BTreeMap<&str, &Value>) -> bool {
+    let Some(most) = check["spec"].get("maxInFlight") else {
+        return true;
+    };
+    let recorded = check.pointer("/status/remediations").and_then(Value::as_array);
+    let is_recorded =
+        |machine: &Value| recorded.is_some_and(|all| all.iter().any(|one| one["machine"] == name(machine)));
+    let targets: Vec<&Value> = world.of_kind("Machine").filter(|one| selects(check, one)).collect();
+    let in_flight = targets.iter().filter(|one| is_asked(one, requests) || is_recorded(one));
+    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    count(in_flight.count()) < share(most, count(targets.len()), true)
 }
 
 /// When the first timeout of a rule ended, or any time in the past if the machine is unhealthy without one; `None`: none runs.

@@ -90,6 +90,10 @@ impl Recorder {
                     let id = self.push(at, &actor, Verb::Process, format!("{name} {text}"), Interest::State);
                     let label = if runs { "running" } else { "down" };
                     self.spans.begin(&actor, SpanClass::Process, label, at, Some(id));
+                    if !runs {
+                        // The Lease still names it.
+                        self.spans.cut(&actor, SpanClass::Leader, at);
+                    }
                 }
                 StageEventKind::Kubelet { kubelet, action, text } => self.fault_of_kubelet(at, &kubelet, action, text),
                 StageEventKind::Fault {

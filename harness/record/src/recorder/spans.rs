@@ -49,6 +49,20 @@ impl Spans {
         }
     }
 
+    /// Ends the state of the class that lasts at a time, also if later ones are known.
+    pub(super) fn cut(&mut self, actor: &str, class: SpanClass, at: Micros) {
+        let key = (actor.to_owned(), class);
+        for (index, DraftSpan { span, .. }) in self.list.iter_mut().enumerate() {
+            let lasts = span.from <= at && span.to.is_none_or(|to| at < to);
+            if lasts && span.actor == actor && span.class == class {
+                span.to = Some(at);
+                if self.open.get(&key) == Some(&index) {
+                    self.open.remove(&key);
+                }
+            }
+        }
+    }
+
     /// Ends all states of an actor.
     pub(super) fn end_all(&mut self, actor: &str, at: Micros) {
         for class in [SpanClass::Phase, SpanClass::Drain, SpanClass::Vm, SpanClass::Node] {

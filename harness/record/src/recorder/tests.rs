@@ -325,7 +325,8 @@ fn processes_have_states_from_the_stage_and_the_lease() {
     let record = finish(recorder, None);
     assert_eq!(
         spans(&record, Class::Leader),
-        [("leader", 1, Some(10)), ("leader", 10, None)]
+        [("leader", 1, Some(5)), ("leader", 10, None)],
+        "the Lease names a process that is down"
     );
     assert_eq!(
         spans(&record, Class::Process),

@@ -86,6 +86,37 @@ pub(super) fn only(name: &str) -> Value {
 }
 
 #[test]
+fn an_object_is_changed_in_the_version_of_the_rule() {
+    contract!(async |site: &Site| {
+        let scalers = |version: &str| format!("/apis/autoscaling/{version}/namespaces/{{ns}}/horizontalpodautoscalers");
+        let constraints = json!({ "matchConstraints": { "resourceRules": [{
+            "operations": ["CREATE", "UPDATE"], "apiGroups": ["autoscaling"], "apiVersions": ["v2"],
+            "resources": ["horizontalpodautoscalers"],
+        }] } });
+        let usage = "'/spec/metrics/0/resource/target/averageUtilization'";
+        let patched = patch(&format!("[JSONPatch{{op: 'replace', path: {usage}, value: 70}}]"));
+        let merged = configuration("Object{spec: Object.spec{minReplicas: 2}}");
+        enforce(
+            site,
+            [
+                ("a", policy("a", &[patched], constraints.clone())),
+                ("b", policy("b", &[merged], constraints)),
+            ],
+        )
+        .await;
+        let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "a" });
+        let one = json!({ "metadata": { "name": "a" }, "spec": {
+            "maxReplicas": 3, "scaleTargetRef": target, "targetCPUUtilizationPercentage": 50,
+        } });
+        create(site, &scalers("v1"), one, "/spec").await;
+        let two = json!({ "metadata": { "name": "b" }, "spec": { "maxReplicas": 3, "scaleTargetRef": target, "metrics": [{
+            "type": "Resource", "resource": { "name": "cpu", "target": { "type": "Utilization", "averageUtilization": 50 } },
+        }] } });
+        create(site, &scalers("v2"), two, "/spec").await;
+    });
+}
+
+#[test]
 fn a_configuration_is_merged() {
     contract!(async |site: &Site| {
         let labels = configuration("Object{metadata: Object.metadata{labels: {'from': object.metadata.name}}}");

@@ -432,6 +432,39 @@ fn objects_have_the_version_of_the_request() {
 }
 
 #[test]
+fn objects_have_the_version_of_the_rule() {
+    contract!(async |site: &Site| {
+        let scalers = |version: &str| format!("/apis/autoscaling/{version}/namespaces/{{ns}}/horizontalpodautoscalers");
+        let rule = with(
+            &rule("autoscaling", "horizontalpodautoscalers"),
+            json!({ "apiVersions": ["v2"] }),
+        );
+        let message = "request.requestKind.version + ' seen as ' + request.kind.version + ': ' + object.spec.metrics[0].resource.name";
+        let spec = json!({
+            "matchConstraints": { "resourceRules": [rule] },
+            "validations": [{ "expression": "false", "messageExpression": message }],
+        });
+        enforce(site, [(policy("v2", spec), binding("v2", &["Warn"], json!({})))]).await;
+        let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "a" });
+        let one = json!({ "metadata": { "name": "a" }, "spec": {
+            "maxReplicas": 3, "scaleTargetRef": target, "targetCPUUtilizationPercentage": 50,
+        } });
+        let patch = json!({ "metadata": { "labels": { "a": "b" } } });
+        decide(site, "create", "POST", &scalers("v1"), one).await;
+        for version in ["v1", "v2"] {
+            decide(
+                site,
+                version,
+                "PATCH",
+                &format!("{}/a", scalers(version)),
+                patch.clone(),
+            )
+            .await;
+        }
+    });
+}
+
+#[test]
 fn namespaces_and_evictions() {
     contract!(async |site: &Site| {
         let constraints = |rules: Value| json!({ "resourceRules": [rules] });

@@ -82,7 +82,7 @@ const ROWS: [Row; 22] = [
     },
     Row {
         action: "truncateWatch: {afterEvents: 2}",
-        meaning: "the watch ends after so many events of objects",
+        meaning: "the watch ends after so many events of objects; with 0, after 100 ms",
         tests: &["a_truncated_watch_ends_after_its_last_event"],
     },
     Row {

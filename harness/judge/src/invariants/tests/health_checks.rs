@@ -415,7 +415,7 @@ fn a_machine_that_is_unhealthy_without_its_node_is_marked_promptly(
     None
 )]
 #[case::too_many(with(patient(json!({})), of_check("TooManyUnhealthy")), target(1, &[marked()]), None)]
-#[case::limited(patient(json!({ "maxInFlight": 1 })), target(1, &[marked()]), None)]
+#[case::with_a_place(patient(json!({ "maxInFlight": 1 })), target(1, &[marked()]), Some("I25"))]
 #[case::preserved(
     patient(json!({ "remediationTemplate": {} })),
     with(target(1, &[marked()]), json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } } })),
@@ -432,6 +432,23 @@ fn a_marked_machine_is_requested_promptly(
     #[case] violated: Option<&str>,
 ) {
     unhealthy(check, machine)
+        .after(minutes(5))
+        .apply("Node", node_that_is("Unknown"))
+        .after(Duration::from_secs(1))
+        .apply("Node", node_that_is("Unknown"))
+        .after(minutes(8))
+        .violates(violated);
+}
+
+/// One machine waits while another one is in remediation.
+#[rstest]
+#[case::of_one_place(json!({ "maxInFlight": 1 }), None)]
+#[case::of_two_places(json!({ "maxInFlight": 2 }), Some("I25"))]
+#[case::of_a_share_rounded_up(json!({ "maxInFlight": "51%" }), Some("I25"))]
+#[case::of_one_place_by_share(json!({ "maxInFlight": "50%" }), None)]
+fn a_marked_machine_is_requested_promptly_if_there_is_a_place(#[case] spec: Value, #[case] violated: Option<&str>) {
+    unhealthy(patient(spec), target(1, &[marked()]))
+        .apply("Machine", requested(2))
         .after(minutes(5))
         .apply("Node", node_that_is("Unknown"))
         .after(Duration::from_secs(1))
