@@ -43,6 +43,23 @@ impl Equivalent {
         Ok([convert(subject.new)?, convert(subject.old)?])
     }
 
+    /// Whether a policy can change an object. As upstream, a policy cannot that sees a built-in kind in another version.
+    ///
+    /// # Errors
+    /// The message of upstream.
+    pub(super) fn check_changes(&self) -> Result<(), String> {
+        let Entry { resource: seen, .. } = &self.seen;
+        match &seen.versions {
+            Some(_) => Ok(()),
+            None => Err(format!(
+                "converting ({}.{kind}) to ({}.{kind}): unknown conversion",
+                seen.version,
+                self.requested.resource.version,
+                kind = seen.kind
+            )),
+        }
+    }
+
     /// An object of the policy or webhook in the version of the request.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Context;
 use super::bound::Bound;
 use super::effect::Effect;
+use super::equivalent::Equivalent;
 use super::refusal::forbidden;
 use super::request::Request;
 use super::values::Values;
@@ -54,7 +55,8 @@ pub(crate) fn apply(
             if matches!(effect, Effect::None) {
                 effect = Effect::Seen;
             }
-            let (mutated, errors) = match values {
+            let possible = bound.equivalent.as_ref().map_or(Ok(()), Equivalent::check_changes);
+            let (mutated, errors) = match values.and_then(|values| possible.map(|()| values)) {
                 Ok(values) => mutated(context, policy, &values, (bound.target(), &changed)),
                 Err(why) => (changed.clone(), vec![why]),
             };

@@ -194,3 +194,48 @@ async fn an_object_at_the_limit_of_depth_can_be_read_everywhere() {
     assert_eq!(table["rows"][0]["object"]["spec"], nested(120));
     assert_eq!(cluster.delete(&path, Value::Null).await.code, 200);
 }
+
+/// A kube-apiserver does the same, up to a minute after it serves the definition.
+#[tokio::test(start_paused = true)]
+async fn a_mutating_policy_sees_and_changes_the_version_of_its_rule() {
+    const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
+    let cluster = Cluster::new();
+    let version = |name: &str| {
+        let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        json!({ "name": name, "served": true, "storage": name == "v1", "schema": { "openAPIV3Schema": schema } })
+    };
+    let mut definition = definition();
+    definition["spec"]["versions"] = json!([version("v1"), version("v2")]);
+    let rule = json!({
+        "operations": ["CREATE"], "apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["widgets"],
+    });
+    let seen = "[JSONPatch{op: 'add', path: '/seen', value: object.apiVersion}]";
+    let policy = json!({
+        "metadata": { "name": "seen" },
+        "spec": {
+            "matchConstraints": { "resourceRules": [rule] }, "reinvocationPolicy": "Never",
+            "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": seen } }],
+        },
+    });
+    let binding = json!({ "metadata": { "name": "seen" }, "spec": { "policyName": "seen" } });
+    for (path, object) in [
+        (DEFINITIONS.to_owned(), definition),
+        (format!("{POLICIES}/mutatingadmissionpolicies"), policy),
+        (format!("{POLICIES}/mutatingadmissionpolicybindings"), binding),
+    ] {
+        let created = cluster.post(&path, object).await;
+        assert_eq!(created.code, 201, "{}", created.body);
+    }
+    for version in ["v1", "v2"] {
+        let own = format!("example.com/{version}");
+        let widget = json!({ "apiVersion": own, "kind": "Widget", "metadata": { "name": version } });
+        let path = format!("/apis/example.com/{version}/namespaces/default/widgets");
+        let created = cluster.post(&path, widget).await;
+        assert_eq!(
+            (&created.body["apiVersion"], &created.body["seen"]),
+            (&json!(own), &json!("example.com/v2")),
+            "{}",
+            created.body
+        );
+    }
+}

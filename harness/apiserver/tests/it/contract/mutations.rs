@@ -89,10 +89,13 @@ pub(super) fn only(name: &str) -> Value {
 fn an_object_is_changed_in_the_version_of_the_rule() {
     contract!(async |site: &Site| {
         let scalers = |version: &str| format!("/apis/autoscaling/{version}/namespaces/{{ns}}/horizontalpodautoscalers");
-        let constraints = json!({ "matchConstraints": { "resourceRules": [{
-            "operations": ["CREATE", "UPDATE"], "apiGroups": ["autoscaling"], "apiVersions": ["v2"],
-            "resources": ["horizontalpodautoscalers"],
-        }] } });
+        let constraints = json!({ "matchConstraints": {
+            "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": "{ns}" } },
+            "resourceRules": [{
+                "operations": ["CREATE", "UPDATE"], "apiGroups": ["autoscaling"], "apiVersions": ["v2"],
+                "resources": ["horizontalpodautoscalers"],
+            }],
+        } });
         let usage = "'/spec/metrics/0/resource/target/averageUtilization'";
         let patched = patch(&format!("[JSONPatch{{op: 'replace', path: {usage}, value: 70}}]"));
         let merged = configuration("Object{spec: Object.spec{minReplicas: 2}}");
