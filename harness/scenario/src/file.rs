@@ -3,6 +3,8 @@
 mod renamed;
 mod syntax;
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use fakecloud_api::Deprecations;
@@ -13,6 +15,9 @@ use self::renamed::{RENAMED_CONDITIONS, RENAMED_STEPS};
 use crate::Problem;
 use crate::document::{Document, Position};
 
+/// The largest size of a file with scenarios, plans, rules or objects, in bytes. The parser needs a
+/// multiple of it.
+pub const MOST_BYTES: u64 = 16 << 20;
 /// The deprecated field that contains the rule.
 pub(crate) const FAULT: &str = "fault";
 /// The deprecated fields of the window.
@@ -72,10 +77,26 @@ fn on_one_line(field: &str) -> String {
     line
 }
 
+/// The text of a file with scenarios, plans, rules or objects, whatever kind of file it is.
+///
+/// # Errors
+/// If it cannot be read, is larger than [`MOST_BYTES`], or is no text.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text);
+    // A character may be cut.
+    if text.len() as u64 > MOST_BYTES || read.as_ref().is_ok_and(|read| *read as u64 > MOST_BYTES) {
+        return Err(io::Error::other(format!(
+            "it has more than {MOST_BYTES} bytes, and files of these kinds have fewer: split it"
+        )));
+    }
+    read.map(|_| text)
+}
+
 /// The text of a file, and its name in errors.
 pub(crate) fn text(path: &Path) -> Result<(String, String), FileError> {
     let shown = path.display().to_string();
-    match std::fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => Ok((text, shown)),
         Err(source) => Err(FileError::Read { path: shown, source }),
     }

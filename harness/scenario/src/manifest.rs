@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::check::Checker;
+use crate::file::read_text;
 use crate::kinds::Kinds;
 use crate::step::{Apply, Request};
 use crate::{Problem, Scenario, World};
@@ -166,7 +167,7 @@ pub(crate) fn objects_of(file: &str, folder: Option<&Path>) -> Result<Vec<Value>
             "{file:?} cannot be read: the scenario itself is not read from a file; write the object here"
         ));
     };
-    let text = std::fs::read_to_string(folder.join(file)).map_err(|error| format!("cannot read {file:?}: {error}"))?;
+    let text = read_text(&folder.join(file)).map_err(|error| format!("cannot read {file:?}: {error}"))?;
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| {
         format!(
             "{file:?} is not valid YAML: {}",

@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use scenario::file::{MOST_BYTES, read_text};
 use scenario::stale::StaleScenario;
 use scenario::{Scenario, StageKind};
 use serde_json::Value;
@@ -14,9 +15,6 @@ use super::output::say;
 use super::{Ended, Outcome, Stop};
 use crate::report::record::read_from;
 use crate::schema::FileKind;
-
-/// The maximum size of a file that is no record, in bytes. The parser needs a multiple of it.
-const MOST_BYTES: u64 = 16 << 20;
 
 #[derive(Args, Debug)]
 #[command(
@@ -67,7 +65,7 @@ impl Validate {
                  if it is the record of a run"
             )));
         }
-        let text = std::fs::read_to_string(file).map_err(cannot)?;
+        let text = read_text(file).map_err(cannot)?;
         let kind = self.kind.or_else(|| kind_of(&text)).ok_or_else(|| {
             Stop::Usage(format!(
                 "{shown}: its fields are those of no kind of file: set --kind to scenario, plan, stale, \

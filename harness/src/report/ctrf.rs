@@ -7,6 +7,8 @@ use scenario::result::RunResult;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::junit::title;
+
 /// The version of the format.
 const VERSION: &str = "0.0.0";
 /// The variables in which CI systems put the identifier of a run.
@@ -101,7 +103,7 @@ fn document(runs: &[RunResult], started: Timestamp, stopped: Timestamp, run: Opt
 
 fn test(run: &RunResult) -> Test {
     Test {
-        name: format!("{} seed {}", run.scenario, run.seed),
+        name: title(run),
         status: if run.passed() { "passed" } else { "failed" },
         duration: (run.wall_seconds.max(0.0) * 1000.0).round() as u64,
         suite: vec!["drydock".to_owned(), run.place()],

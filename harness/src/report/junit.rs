@@ -48,25 +48,35 @@ fn case(run: &RunResult) -> TestCase {
             status
         }
     };
-    let disturbed: String = run
-        .disturbances
-        .iter()
-        .map(|disturbance| format!(" {}", disturbance.what))
-        .collect();
-    let mut case = TestCase::new(format!("{} seed {}{disturbed}", run.scenario, run.seed), status);
+    let mut case = TestCase::new(title(run), status);
     case.set_classname(format!("drydock.{}", run.stage));
     case.set_time(Duration::from_secs_f64(run.wall_seconds));
     case.add_property(("seed", run.seed.to_string().as_str()));
     case.add_property(("stage", run.place().as_str()));
     case.add_property(("replay", run.replay.as_str()));
+    let mut printed = Vec::new();
     if let Some(folder) = run.report.as_ref().or(run.record.as_ref()) {
-        case.add_property(("report", folder.join(REPORT).display().to_string().as_str()));
+        let page = folder.join(REPORT).display().to_string();
+        case.add_property(("report", page.as_str()));
+        printed.push(format!("report {page}"));
     }
     if let Some(trace) = &run.trace {
         case.add_property(("trace", trace.hash.as_str()));
-        case.set_system_out(format!("trace {} ({} entries)", trace.hash, trace.entries));
+        printed.push(format!("trace {} ({} entries)", trace.hash, trace.entries));
+    }
+    if !printed.is_empty() {
+        case.set_system_out(printed.join("\n"));
     }
     case
+}
+
+/// The name of a run among others of the same scenario and seed.
+pub(super) fn title(run: &RunResult) -> String {
+    let disturbances = run.disturbances.iter();
+    let disturbed: String = disturbances
+        .map(|disturbance| format!(" {}", disturbance.what))
+        .collect();
+    format!("{} seed {}{disturbed}", run.scenario, run.seed)
 }
 
 #[cfg(test)]
@@ -79,9 +89,13 @@ mod tests {
     #[test]
     fn a_failure_contains_its_reason_and_the_replay_command() {
         let job = Job::new(Scenario::new("story", "A story."), StageKind::Sim, 7);
-        let xml = report(&[RunResult::broken(&job, "VM < 1".to_owned())])
-            .to_string()
-            .unwrap();
+        let mut run = RunResult::broken(&job, "VM < 1".to_owned());
+        run.report = Some("reports/sim-story-7".into());
+        let xml = report(&[run]).to_string().unwrap();
+        assert!(
+            xml.contains("<system-out>report reports/sim-story-7/report.html</system-out>"),
+            "{xml}"
+        );
         assert!(xml.contains("failures=\"1\""), "{xml}");
         assert!(xml.contains("VM &lt; 1"), "{xml}");
         assert!(xml.contains("drydock run story --stage sim --seed 7"), "{xml}");
