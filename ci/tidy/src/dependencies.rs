@@ -137,6 +137,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "browser",
             "clock",
             "controllers",
+            "dashboard",
             "defects",
             "fakecloud",
             "harness",

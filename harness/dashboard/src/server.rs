@@ -28,6 +28,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -241,12 +242,13 @@ impl Server {
             "/favicon.ico" => full(StatusCode::NO_CONTENT, "image/x-icon", Bytes::new()),
             "/api/state" => {
                 let playback = self.player.as_ref().map(Player::status);
+                let now = self.player.as_ref().map(Player::now);
                 let world = self.world.lock();
                 json_answer(&json!({
                     "buttons": self.guard.buttons,
                     "faults": world.faults(),
                     "codes": CODES,
-                    "active": active_faults(&world, self.player.as_ref()),
+                    "active": active_faults(&world, playback.as_ref(), now),
                     "changes": world.after(0),
                     "playback": playback,
                 }))
@@ -326,9 +328,10 @@ impl Server {
                     }
                 }
                 let playback = player.as_ref().map(Player::status);
+                let now = player.as_ref().map(Player::now);
                 let (changes, active) = {
                     let world = world.lock();
-                    (world.after(after), active_faults(&world, player.as_ref()))
+                    (world.after(after), active_faults(&world, playback.as_ref(), now))
                 };
                 let number = changes.number;
                 let data = serde_json::to_string(&Update {
@@ -521,10 +524,10 @@ impl Server {
 }
 
 /// The faults that last. None lasts longer than the run of a simulated world.
-fn active_faults(world: &LiveWorld, player: Option<&Player>) -> Vec<ActiveFault> {
-    match player {
-        Some(player) if player.status().end.is_some() => Vec::new(),
-        player => world.active_faults(player.map(Player::now)),
+fn active_faults(world: &LiveWorld, playback: Option<&Status>, now: Option<Timestamp>) -> Vec<ActiveFault> {
+    match playback {
+        Some(playback) if playback.end.is_some() => Vec::new(),
+        _ => world.active_faults(now),
     }
 }
 

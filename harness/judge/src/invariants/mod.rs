@@ -253,7 +253,7 @@ pub static ALL: [Invariant; 25] = [
     Invariant {
         name: "I25",
         statement: "each unhealthy Machine is marked and requested within one pass after it may, and a request ends with its check",
-        coverage: Coverage::Partial("without a limit of simultaneous remediations"),
+        coverage: Coverage::Full,
         check: || Box::new(prompt_remediation::PromptRemediation::default()),
     },
 ];
