@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(places.of_span(&running, None), (3.0, 5.0));
         let unknown = Span {
             cause: None,
-            ..pending.clone()
+            ..pending
         };
         assert_eq!(
             places.of_span(&unknown, None),
