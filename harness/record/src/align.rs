@@ -330,10 +330,7 @@ mod tests {
         let places = alignment.places(0);
         assert_eq!(places.of_span(&pending, Some(&running)), (1.0, 3.0));
         assert_eq!(places.of_span(&running, None), (3.0, 5.0));
-        let unknown = Span {
-            cause: None,
-            ..pending
-        };
+        let unknown = Span { cause: None, ..pending };
         assert_eq!(
             places.of_span(&unknown, None),
             (0.0, 4.0),

@@ -191,7 +191,7 @@ async fn run(session: &Session, cases: &[Case]) -> (Report, Option<Interrupt>) {
     let cancel = stop.clone();
     let waiting = tokio::spawn(async move {
         let interrupt = interrupted().await;
-        eprintln!("stopping: the VMs of this run are deleted first");
+        crate::cli::output::complain!("stopping: the VMs of this run are deleted first");
         cancel.cancel();
         interrupt
     });

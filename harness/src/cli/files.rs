@@ -25,6 +25,6 @@ pub(super) fn read_plan(file: &Path, scenarios: &[Scenario]) -> Result<Plan, Sto
 
 fn warn(deprecations: &Deprecations) {
     for deprecation in deprecations.iter() {
-        eprintln!("warning: {deprecation}");
+        crate::cli::output::complain!("warning: {deprecation}");
     }
 }

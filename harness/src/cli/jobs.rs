@@ -178,7 +178,7 @@ pub(super) fn run(jobs: Vec<Job>, requested: Option<usize>, arguments: &StageArg
             (None, _) => Ok(finished),
             // The partial results are reported in any case.
             (Some(stop), Some(_)) => {
-                eprintln!("drydock: {stop}");
+                crate::cli::output::complain!("drydock: {stop}");
                 Ok(finished)
             }
             (Some(stop), None) => Err(stop),
@@ -235,7 +235,7 @@ impl Work<'_> {
                 biased;
                 interrupt = interrupts.next() => {
                     if self.stop.is_cancelled() {
-                        eprintln!("drydock: the removal is still in progress; wait");
+                        crate::cli::output::complain!("drydock: the removal is still in progress; wait");
                     }
                     finished.interrupt.get_or_insert(interrupt);
                     self.stop.cancel();

@@ -32,10 +32,10 @@ pub(super) fn remove_before_start(on_kind: bool) {
         removed += 1;
     }
     if removed > 0 {
-        eprintln!("drydock: removed {} of killed runs ({})", counted(removed), size(bytes));
+        crate::cli::output::complain!("drydock: removed {} of killed runs ({})", counted(removed), size(bytes));
     }
     if let Some(failure) = failures.first() {
-        eprintln!("drydock: {failure}; `drydock doctor --clean` tries again");
+        crate::cli::output::complain!("drydock: {failure}; `drydock doctor --clean` tries again");
     }
 }
 

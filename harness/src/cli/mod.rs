@@ -322,12 +322,12 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
     match ended {
         Ok(outcome) => {
             if let Outcome::Interrupted(_) = outcome {
-                eprintln!("drydock: interrupted");
+                crate::cli::output::complain!("drydock: interrupted");
             }
             ExitCode::from(outcome.status())
         }
         Err(stop) => {
-            eprintln!("{}", failure_on_stderr(&format!("drydock: {stop}")));
+            crate::cli::output::complain!("{}", failure_on_stderr(&format!("drydock: {stop}")));
             ExitCode::from(stop.status())
         }
     }

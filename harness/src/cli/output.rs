@@ -22,11 +22,27 @@ macro_rules! inform {
     };
 }
 
-pub(super) use {inform, say};
+/// Writes a line to standard error. Ignores a closed pipe (`2>&1 | head`): the command goes on.
+macro_rules! complain {
+    ($($text:tt)*) => { $crate::cli::output::error_line(format_args!($($text)*)) };
+}
+
+pub(super) use {complain, inform, say};
 
 /// Implements [`say!`].
 pub(super) fn line(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stdout().lock(), "{text}");
+}
+
+/// Implements [`complain!`].
+pub(super) fn error_line(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Asks for an answer on standard error.
+pub(super) fn prompt(text: fmt::Arguments<'_>) {
+    let mut stderr = io::stderr().lock();
+    let _ = stderr.write_fmt(text).and_then(|()| stderr.flush());
 }
 
 /// Prints a text. A reader such as `head` may close the pipe early.

@@ -274,7 +274,7 @@ impl Run {
 /// The results are known, so a summary that cannot be written does not fail the command.
 pub(super) fn write_job_summary(title: &str, results: &[RunResult]) {
     if let Err((path, error)) = github::append(title, results) {
-        eprintln!(
+        crate::cli::output::complain!(
             "drydock: warning: cannot write the job summary {}: {error}",
             path.display()
         );

@@ -86,7 +86,7 @@ impl Session {
     /// Removes everything that is not kept; `interrupted`: prints what it removes.
     pub(super) async fn end(self, interrupted: bool) -> Result<(), Stop> {
         if interrupted {
-            eprintln!("drydock: interrupted; removing {}", self.leaves());
+            crate::cli::output::complain!("drydock: interrupted; removing {}", self.leaves());
         }
         match self {
             Self::Kubeconfig(session) => Box::pin(session.end()).await?,

@@ -1,6 +1,6 @@
 //! The arguments of single stages, their validation, and the confirmation before an existing cluster is used.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,6 +10,7 @@ use stage::plane::existing::Access;
 use stage::role::Role;
 
 use super::Stop;
+use super::output::prompt;
 
 /// Arguments that apply to single stages.
 #[derive(Args, Clone, Debug, Default)]
@@ -198,8 +199,9 @@ fn confirm(cluster: &str) -> Result<(), Stop> {
             "cannot ask for confirmation to use {cluster} without a terminal: say --yes to run scenarios there"
         )));
     }
-    eprint!("Scenarios create machines, nodes and roles in {cluster}, and remove them afterwards. Continue? [y/N] ");
-    let _ = std::io::stderr().flush();
+    prompt(format_args!(
+        "Scenarios create machines, nodes and roles in {cluster}, and remove them afterwards. Continue? [y/N] "
+    ));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     match read {

@@ -1,6 +1,6 @@
 //! `drydock step`: walks through the events of a record in the terminal.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::BufRead as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use judge::evaluate::short;
 use record::{Link, Point, RunRecord, Verb};
 use serde_json::Value;
 
-use super::output::say;
+use super::output::{prompt, say};
 use super::report::found;
 use super::{Ended, Outcome, Stop};
 use crate::report::record::read_from;
@@ -42,8 +42,7 @@ impl StepCommand {
         }
         let mut input = std::io::stdin().lock();
         loop {
-            eprint!("> ");
-            let _ = std::io::stderr().flush();
+            prompt(format_args!("> "));
             let mut text = String::new();
             let read = input.read_line(&mut text);
             let read = read.map_err(|error| Stop::Usage(format!("cannot read the commands: {error}")))?;

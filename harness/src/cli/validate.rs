@@ -37,7 +37,7 @@ impl Validate {
             match self.check(file, scenarios) {
                 Ok(description) => say!("{}: {description}", file.display()),
                 Err(stop) => {
-                    eprintln!("drydock: {stop}");
+                    crate::cli::output::complain!("drydock: {stop}");
                     invalid += 1;
                 }
             }

@@ -143,11 +143,16 @@ fn events(alignment: &Alignment<'_>) -> String {
     let rows: String = rows.collect();
     let hidden = |side: fn(&AlignedRow<'_>) -> bool| alignment.rows.iter().skip(to).filter(|row| side(row)).count();
     let (of_one, of_other) = (hidden(|row| row.one.is_some()), hidden(|row| row.other.is_some()));
-    let left_out = match (from, of_one + of_other) {
-        (0, 0) => String::new(),
-        _ => format!(
-            "<p class=\"note\">Left out: the first {from} events, which are equal, and the last {of_one} of A and {of_other} of B.</p>"
-        ),
+    let mut parts = Vec::new();
+    if from > 0 {
+        parts.push(format!("the first {from} events, which are equal"));
+    }
+    if of_one + of_other > 0 {
+        parts.push(format!("the last {of_one} of A and {of_other} of B"));
+    }
+    let left_out = match parts.as_slice() {
+        [] => String::new(),
+        parts => format!("<p class=\"note\">Left out: {}.</p>", parts.join(", and ")),
     };
     format!(
         "<section aria-labelledby=\"events\"><h2 id=\"events\">Events</h2>{left_out}<div class=\"wrap\"><table><thead><tr>\

@@ -284,7 +284,7 @@ where
             Ok(_) => {}
             Err(status) => {
                 failed += 1;
-                eprintln!("drydock: {}: {}", kubelet.node, world.describe_error(&status));
+                crate::cli::output::complain!("drydock: {}: {}", kubelet.node, world.describe_error(&status));
             }
         }
     }

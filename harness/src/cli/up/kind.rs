@@ -44,7 +44,7 @@ pub(super) async fn stay_up(
         tokio::select! {
             biased;
             ended = &mut ending => break ended,
-            _ = interrupts.next() => eprintln!("drydock: the removal of the cluster is still in progress; wait"),
+            _ = interrupts.next() => crate::cli::output::complain!("drydock: the removal of the cluster is still in progress; wait"),
         }
     };
     ended?;

@@ -213,7 +213,7 @@ fn announce(world: &World, run_folder: &Path) -> Option<Announced> {
         return Some(announced);
     }
     if let Err(reason) = announced {
-        eprintln!("drydock: {reason}");
+        crate::cli::output::complain!("drydock: {reason}");
     }
     say!(
         "`drydock nodes` and `fakecloud vms` find this world only with --cloud {}",
@@ -225,7 +225,7 @@ fn announce(world: &World, run_folder: &Path) -> Option<Announced> {
 /// Prints an error. If nodes or pods are not ready in time, the world continues to run for inspection.
 fn print_error(settled: Result<(), Stop>) {
     if let Err(stop) = settled {
-        eprintln!("drydock: {stop}");
+        crate::cli::output::complain!("drydock: {stop}");
     }
 }
 
