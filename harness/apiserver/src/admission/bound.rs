@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::Context;
-use super::equivalent::Equivalent;
+use super::equivalent::{Equivalent, Seen};
 use super::matching::matched;
 use super::params;
 use super::request::{Kind, Request};
@@ -56,18 +56,9 @@ impl Bound {
         (policy, binding): (&Base, &Binding),
         (request, subject): (&Request, &Subject<'_>),
     ) -> Result<Vec<Result<Values, String>>, ApiError> {
-        let objects = self
-            .equivalent
-            .as_ref()
-            .map(|equivalent| equivalent.seen(subject))
-            .transpose()?;
-        let converted = objects.as_ref().map(|[new, old]| Subject {
-            new: new.as_ref(),
-            old: old.as_ref(),
-            ..*subject
-        });
-        let subject = converted.as_ref().unwrap_or(subject);
-        values(context, (policy, binding), (request, subject), &self.seen)
+        let objects = Seen::of(self.equivalent.as_ref(), subject)?;
+        let subject = objects.subject(subject);
+        values(context, (policy, binding), (request, &subject), &self.seen)
     }
 }
 

@@ -69,6 +69,32 @@ impl Equivalent {
     }
 }
 
+/// The objects of a subject in another version; `None`: in the version of the request.
+pub(super) struct Seen(Option<[Option<Value>; 2]>);
+
+impl Seen {
+    /// The objects as a policy or webhook sees them. `equivalent`: the conversion, if it sees another version.
+    ///
+    /// # Errors
+    /// 500 if the conversion fails.
+    pub(super) fn of(equivalent: Option<&Equivalent>, subject: &Subject<'_>) -> Result<Self, ApiError> {
+        let objects = equivalent.map(|equivalent| equivalent.seen(subject));
+        objects.transpose().map(Self)
+    }
+
+    /// The subject with these objects.
+    pub(super) fn subject<'a>(&'a self, subject: &Subject<'a>) -> Subject<'a> {
+        match &self.0 {
+            Some([new, old]) => Subject {
+                new: new.as_ref(),
+                old: old.as_ref(),
+                ..*subject
+            },
+            None => Subject { ..*subject },
+        }
+    }
+}
+
 /// An object of one version in another one.
 fn converted(object: &Value, from: &Entry, to: &Entry) -> Result<Value, ApiError> {
     let Some(versions) = &to.resource.versions else {

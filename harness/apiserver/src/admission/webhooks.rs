@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::effect::Effect;
-use super::equivalent::Equivalent;
+use super::equivalent::{Equivalent, Seen};
 use super::matching::matched;
 use super::refusal::forbidden;
 use super::request::Request;
@@ -107,16 +107,8 @@ fn pending(
         return Ok(None);
     };
     let equivalent = Equivalent::of(context.registry(), request, &seen.1);
-    let objects = equivalent
-        .as_ref()
-        .map(|equivalent| equivalent.seen(subject))
-        .transpose()?;
-    let converted = objects.as_ref().map(|[new, old]| Subject {
-        new: new.as_ref(),
-        old: old.as_ref(),
-        ..*subject
-    });
-    let subject = converted.as_ref().unwrap_or(subject);
+    let objects = Seen::of(equivalent.as_ref(), subject)?;
+    let subject = &objects.subject(subject);
     if webhook.error.is_some() || webhook.conditions.iter().next().is_some() {
         let values = Values::of(context, request, subject, &seen);
         let holds = match &webhook.error {

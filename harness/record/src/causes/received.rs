@@ -243,7 +243,7 @@ fn last_before(list: &[(usize, u64)], entry: usize) -> Option<(usize, u64)> {
 }
 
 /// The request of each event: of a write the one with its revision, of a call the one with its answer, of a refused request
-/// the one with its code. A call that the cloud answered late was sent before, at the time of its effect; the trace has only
+/// the last one about its object at that time. A call that the cloud answered late was sent before, at the time of its effect; the trace has only
 /// the answer.
 fn requests_of<'a>(
     points: &'a [Draft],
