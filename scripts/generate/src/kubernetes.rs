@@ -58,9 +58,13 @@ fn write_type(text: &mut String, definition: &Definition, tags: Option<Struct>) 
         };
         flags.extend(tags.get(&field.name).and_then(|found| zero(found, &field.shape)));
         flags.extend(field.flags.iter().cloned());
+        let values = tags.get(&field.name).map_or(&[][..], |found| &found.values);
         write!(text, "\t{}\t{tag}\t{}", field.name, field.shape)?;
-        if !flags.is_empty() {
+        if !flags.is_empty() || !values.is_empty() {
             write!(text, "\t{}", flags.join(" "))?;
+        }
+        if !values.is_empty() {
+            write!(text, "\t{}", values.join(","))?;
         }
         text.push('\n');
     }

@@ -97,6 +97,13 @@ fn object(type_: &Type) -> Value {
 
 fn property(field: &Field) -> Value {
     let mut schema = shape(&field.shape);
+    if !field.values.is_empty() {
+        let place = match field.shape {
+            Shape::List(_) => &mut schema["items"],
+            _ => &mut schema,
+        };
+        place["enum"] = field.values.clone().into();
+    }
     match &field.list {
         None => {}
         Some(List::Atomic) => schema["x-kubernetes-list-type"] = "atomic".into(),
@@ -162,6 +169,15 @@ mod tests {
                 "x-kubernetes-patch-merge-key": "port",
                 "x-kubernetes-patch-strategy": "merge",
             })
+        );
+        assert_eq!(
+            spec["properties"]["type"],
+            json!({ "type": "string", "enum": ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"] })
+        );
+        let claim = definition("io.k8s.api.core.v1.PersistentVolumeClaimSpec").unwrap();
+        assert_eq!(
+            claim["properties"]["accessModes"]["items"],
+            json!({ "type": "string", "enum": ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"] })
         );
         let pod = definition("io.k8s.api.core.v1.Pod").unwrap();
         assert_eq!(

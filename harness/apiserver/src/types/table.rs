@@ -4,7 +4,7 @@
 //! A line that starts with a name is a type: OpenAPI name, apiVersion, kind (`-` for types that are only part of
 //! others), `map=atomic` if server-side apply treats the object as one value. A line that starts with a tab is a
 //! field of that type: name, protobuf tag (`2.5` is field 5 of the message in field 2, which JSON inlines), shape
-//! (`[]` a list of, `{}` a map to, then a scalar or a type), flags.
+//! (`[]` a list of, `{}` a map to, then a scalar or a type), flags, and the values of an enumeration.
 
 use std::sync::LazyLock;
 
@@ -91,6 +91,8 @@ pub(crate) struct Field {
     pub(crate) retain_keys: bool,
     /// Whether a strategic merge patch replaces the map.
     pub(crate) replace: bool,
+    /// The values that OpenAPI lists for the text, or for each text of the list; empty: any.
+    pub(crate) values: Vec<&'static str>,
 }
 
 /// The value of a field that is not set.
@@ -273,8 +275,13 @@ impl Field {
             merge: false,
             retain_keys: false,
             replace: false,
+            values: Vec::new(),
         };
-        for flag in parts.next().into_iter().flat_map(|flags| flags.split(' ')) {
+        let flags = parts.next().filter(|flags| !flags.is_empty());
+        if let Some(values) = parts.next() {
+            field.values = values.split(',').collect();
+        }
+        for flag in flags.into_iter().flat_map(|flags| flags.split(' ')) {
             match flag.split_once('=').unwrap_or((flag, "")) {
                 ("keep", _) => field.keep = true,
                 ("always", "null") => field.always = Some(Zero::Null),
