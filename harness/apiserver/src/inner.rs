@@ -7,6 +7,7 @@ use clock::Stream;
 use parking_lot::Mutex;
 
 use crate::admission::{self, Admission};
+use crate::api_services::ApiServices;
 use crate::authority::Authority;
 use crate::authorization::Authorizer;
 use crate::data::Data;
@@ -35,6 +36,8 @@ pub(crate) struct Inner {
     pub(crate) authorizer: Authorizer,
     /// The policies that decide about writes.
     pub(crate) admission: Admission,
+    /// The group versions that other servers serve.
+    pub(crate) api_services: ApiServices,
     pub(crate) faults: Faults,
     /// The bodies of requests in progress.
     pub(crate) in_flight: InFlight,

@@ -14,6 +14,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod admission;
+mod api_services;
 mod apply;
 pub mod authority;
 pub mod authorization;

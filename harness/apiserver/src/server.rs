@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::admission::Admission;
+use crate::api_services::ApiServices;
 use crate::authority::{Authority, CertificateError};
 use crate::authorization::{Authorization, Authorizer};
 use crate::data::{Data, DataError, Opened};
@@ -83,7 +84,7 @@ pub struct Options {
     pub lasting_watches: bool,
     /// Metrics of other parts of this process that `/metrics` contains.
     pub metrics: Vec<Arc<dyn Collector>>,
-    /// Where the services run that webhooks name. Others are looked up in EndpointSlices.
+    /// Where the services run that webhooks and API services name. Others are looked up in EndpointSlices.
     pub services: BTreeMap<ServicePort, SocketAddr>,
     /// The folder of the server's data: its objects survive its end, also by a signal. `None`: they end with it.
     pub data: Option<PathBuf>,
@@ -267,6 +268,7 @@ impl Server {
         fill(&registry, authorization, &seed, data.as_ref().zip(loaded.as_ref()))?;
         let authorizer = Authorizer::new(authorization, registry.store());
         let admission = Admission::new(registry.store());
+        let api_services = ApiServices::new(registry.store());
         let inner = Inner {
             registry,
             observer,
@@ -276,6 +278,7 @@ impl Server {
             tokens: Mutex::new(tokens),
             authorizer,
             admission,
+            api_services,
             faults,
             in_flight: InFlight::default(),
             metrics: Metrics::new(metrics),

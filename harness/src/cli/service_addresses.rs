@@ -1,4 +1,4 @@
-//! Where the services run that webhooks name.
+//! Where the services run that webhooks and API services name.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use clap::Args;
 
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct ServiceAddresses {
-    /// Where the API server reaches a service that a webhook names, for instance
+    /// Where the API server reaches a service that a webhook or an APIService names, for instance
     /// `--service=default/webhook:443=127.0.0.1:9443`; it looks up others in EndpointSlices. Can be repeated
     #[arg(long = "service", value_name = "NAMESPACE/NAME:PORT=ADDRESS:PORT", value_parser = parse)]
     services: Vec<(ServicePort, SocketAddr)>,

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::order::{groups, in_version, versions};
-use super::{Served, insert_texts, sorted_subresources, verbs};
+use super::{Remote, Served, insert_texts, sorted_subresources, verbs};
 use crate::resource::{Resource, Subresource};
 
 /// The document of `/api` (`core`) or of `/apis`; `api_version` is `v2` or `v2beta1`.
-pub fn aggregated(resources: &[Arc<Resource>], core: bool, api_version: &str) -> Value {
-    let names = if core { vec![""] } else { groups(resources) };
-    let items: Vec<Value> = names.into_iter().map(|group| group_item(resources, group)).collect();
+pub fn aggregated(resources: &[Arc<Resource>], remotes: &[Remote], core: bool, api_version: &str) -> Value {
+    let names = if core { vec![""] } else { groups(resources, remotes) };
+    let items = names.into_iter().map(|group| group_item(resources, remotes, group));
+    let items: Vec<Value> = items.collect();
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": format!("apidiscovery.k8s.io/{api_version}"),
@@ -20,13 +21,20 @@ pub fn aggregated(resources: &[Arc<Resource>], core: bool, api_version: &str) ->
     })
 }
 
-fn group_item(resources: &[Arc<Resource>], group: &str) -> Value {
-    let versions: Vec<Value> = versions(resources, group)
+fn group_item(resources: &[Arc<Resource>], remotes: &[Remote], group: &str) -> Value {
+    let versions: Vec<Value> = versions(resources, remotes, group)
         .into_iter()
         .map(|version| {
-            let resources = in_version(resources, group, version);
-            let entries: Vec<Value> = resources.into_iter().map(resource_item).collect();
-            json!({ "version": version, "freshness": "Current", "resources": entries })
+            let is_it = |remote: &&Remote| remote.group == group && remote.version == version;
+            let (freshness, entries) = match remotes.iter().find(is_it).map(|remote| &remote.items) {
+                Some(Some(items)) => ("Current", items.clone()),
+                Some(None) => return json!({ "version": version, "freshness": "Stale" }),
+                None => {
+                    let own = in_version(resources, group, version);
+                    ("Current", own.into_iter().map(resource_item).collect())
+                }
+            };
+            json!({ "version": version, "freshness": freshness, "resources": entries })
         })
         .collect();
     let metadata = if group.is_empty() {

@@ -30,33 +30,46 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
+/// A group version that another API server serves.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// The group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// Of the group, and of the version in it.
+    pub priorities: (u32, u32),
+    /// The resources as items of the aggregated document; `None`: the server is not available.
+    pub items: Option<Vec<Value>>,
+}
+
 /// `GET /api`.
 pub fn api_versions() -> Value {
     json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [] })
 }
 
 /// `GET /apis`.
-pub fn group_list(resources: &[Arc<Resource>]) -> Value {
-    let list: Vec<Value> = groups(resources)
+pub fn group_list(resources: &[Arc<Resource>], remotes: &[Remote]) -> Value {
+    let list: Vec<Value> = groups(resources, remotes)
         .into_iter()
-        .map(|group| group_entry(resources, group))
+        .map(|group| group_entry(resources, remotes, group))
         .collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": list })
 }
 
 /// `GET /apis/{group}`; `None` if the group is not served.
-pub fn group(resources: &[Arc<Resource>], group: &str) -> Option<Value> {
-    if group.is_empty() || !resources.iter().any(|resource| resource.group == group) {
+pub fn group(resources: &[Arc<Resource>], remotes: &[Remote], group: &str) -> Option<Value> {
+    if group.is_empty() || versions(resources, remotes, group).is_empty() {
         return None;
     }
-    let mut document = group_entry(resources, group);
+    let mut document = group_entry(resources, remotes, group);
     document["kind"] = "APIGroup".into();
     document["apiVersion"] = "v1".into();
     Some(document)
 }
 
-fn group_entry(resources: &[Arc<Resource>], group: &str) -> Value {
-    let versions: Vec<Value> = versions(resources, group)
+fn group_entry(resources: &[Arc<Resource>], remotes: &[Remote], group: &str) -> Value {
+    let versions: Vec<Value> = versions(resources, remotes, group)
         .into_iter()
         .map(|version| json!({ "groupVersion": format!("{group}/{version}"), "version": version }))
         .collect();

@@ -1,10 +1,15 @@
 //! The order of groups, versions and resources.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::Remote;
 use crate::resource::Resource;
 use crate::syntax::compare_versions;
+
+/// The priority of each version of a group of CustomResourceDefinitions.
+const CUSTOM: u32 = 100;
 
 /// Upstream's priorities of built-in groups; groups of CustomResourceDefinitions have 1000.
 fn priority(group: &str) -> u32 {
@@ -43,27 +48,36 @@ pub(crate) fn priorities(group: &str, version: &str) -> (u32, u32) {
 }
 
 /// All groups except the core group, by priority, then name.
-pub(super) fn groups(resources: &[Arc<Resource>]) -> Vec<&str> {
-    let names: BTreeSet<&str> = resources
-        .iter()
-        .map(|resource| resource.group.as_str())
-        .filter(|name| !name.is_empty())
-        .collect();
-    let mut names: Vec<&str> = names.into_iter().collect();
-    names.sort_by_key(|name| std::cmp::Reverse(priority(name)));
-    names
+pub(super) fn groups<'a>(resources: &'a [Arc<Resource>], remotes: &'a [Remote]) -> Vec<&'a str> {
+    let own = resources.iter().map(|resource| resource.group.as_str());
+    let own: BTreeSet<&str> = own.filter(|name| !name.is_empty()).collect();
+    let mut priorities: BTreeMap<&str, u32> = own.into_iter().map(|name| (name, priority(name))).collect();
+    for remote in remotes {
+        let known = priorities.entry(&remote.group).or_default();
+        *known = remote.priorities.0.max(*known);
+    }
+    let mut names: Vec<(&str, u32)> = priorities.into_iter().collect();
+    names.sort_by_key(|(_, priority)| Reverse(*priority));
+    names.into_iter().map(|(name, _)| name).collect()
 }
 
 /// The versions of a group, the preferred one first.
-pub(super) fn versions<'a>(resources: &'a [Arc<Resource>], group: &str) -> Vec<&'a str> {
-    let names: BTreeSet<&str> = resources
-        .iter()
-        .filter(|resource| resource.group == group)
-        .map(|resource| resource.version.as_str())
-        .collect();
-    let mut names: Vec<&str> = names.into_iter().collect();
-    names.sort_by(|one, other| compare_versions(one, other));
-    names
+pub(super) fn versions<'a>(resources: &'a [Arc<Resource>], remotes: &'a [Remote], group: &str) -> Vec<&'a str> {
+    let own = resources.iter().filter(|resource| resource.group == group);
+    let own = own.map(|resource| {
+        let priority = if resource.is_custom() {
+            CUSTOM
+        } else {
+            priorities(group, &resource.version).1
+        };
+        (resource.version.as_str(), priority)
+    });
+    let mut found: BTreeMap<&str, u32> = own.collect();
+    let others = remotes.iter().filter(|remote| remote.group == group);
+    found.extend(others.map(|remote| (remote.version.as_str(), remote.priorities.1)));
+    let mut versions: Vec<(&str, u32)> = found.into_iter().collect();
+    versions.sort_by(|(one, first), (other, second)| second.cmp(first).then_with(|| compare_versions(one, other)));
+    versions.into_iter().map(|(version, _)| version).collect()
 }
 
 /// The resources of a group and version, by plural name.

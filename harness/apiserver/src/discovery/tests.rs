@@ -22,12 +22,12 @@ fn legacy_documents_list_resources_and_their_subresources() {
 
 #[test]
 fn the_aggregated_document_contains_all_groups() {
-    insta::assert_yaml_snapshot!(aggregated(&two_groups(), false, "v2"));
+    insta::assert_yaml_snapshot!(aggregated(&two_groups(), &[], false, "v2"));
 }
 
 #[test]
 fn groups_are_sorted_by_priority() {
-    let list = group_list(&resources());
+    let list = group_list(&resources(), &[]);
     let names: Vec<&str> = list["groups"]
         .as_array()
         .unwrap()
@@ -51,14 +51,14 @@ fn kubectl_drain_finds_the_eviction_subresource() {
         (&"policy".into(), &"v1".into(), &"Eviction".into())
     );
     assert_eq!(
-        group(&resources(), "policy").unwrap()["preferredVersion"]["groupVersion"],
+        group(&resources(), &[], "policy").unwrap()["preferredVersion"]["groupVersion"],
         "policy/v1"
     );
 }
 
 #[test]
 fn unserved_groups_have_no_document() {
-    assert_eq!(group(&resources(), "nothing"), None);
+    assert_eq!(group(&resources(), &[], "nothing"), None);
     assert_eq!(resource_list(&resources(), "apps", "v1beta1"), None);
 }
 

@@ -35,6 +35,14 @@ impl Body {
         Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
     }
 
+    /// The bytes of a complete body that has not been sent.
+    pub(super) fn as_whole(&self) -> Option<&Bytes> {
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.as_ref(),
+            Kind::Stream(_) => None,
+        }
+    }
+
     /// A streamed body, which can break off.
     pub fn stream(stream: impl Stream<Item = Result<Bytes, Disconnected>> + Send + 'static) -> Self {
         Self(Kind::Stream(Box::pin(stream)))

@@ -1,5 +1,7 @@
 //! Endpoints other than resources: discovery, OpenAPI, version and health.
 
+use std::sync::Arc;
+
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response};
 use serde_json::{Value, json};
@@ -7,12 +9,16 @@ use serde_json::{Value, json};
 use super::negotiate::{Form, Offer, form};
 use super::path::Route;
 use super::{Body, Exchange, accept, json_response, no_such_path, page_not_found, text_response, with_type};
+use crate::api_services::Registration;
+use crate::discovery::{self, Remote};
+use crate::openapi;
 use crate::registry::Catalog;
 use crate::status::ApiError;
-use crate::{discovery, openapi};
 
 /// The Kubernetes version of the served API.
 pub const KUBERNETES_VERSION: &str = "v1.36.0";
+/// The oldest minor version whose clients the server supports.
+const MIN_COMPATIBILITY_MINOR: &str = "35";
 
 pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -> Result<Response<Body>, ApiError> {
     let resources = catalog.resources();
@@ -23,14 +29,14 @@ pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -
         Route::Metrics => return Ok(metrics(exchange)),
         Route::Root => root(resources.iter().map(|resource| resource.api_version())),
         Route::CoreVersions | Route::Groups => return discover(exchange, route, catalog),
-        Route::Group { group } => match discovery::group(resources, group) {
+        Route::Group { group } => match discovery::group(resources, &remotes(exchange), group) {
             Some(document) => document,
             None => return Ok(page_not_found()),
         },
         Route::Resources { group, .. } if !group.is_empty() && !catalog.has_group(group) => return Ok(page_not_found()),
         Route::Resources { group, version } => found(discovery::resource_list(resources, group, version))?,
         Route::OpenApiV2 => return openapi_v2(exchange, catalog),
-        Route::OpenApiIndex => return Ok(json_response(200, exchange.presentation.value(catalog.openapi_index()))),
+        Route::OpenApiIndex => openapi_index(exchange, catalog),
         Route::OpenApiDocument { group_version } => {
             let document = found(openapi::document(resources, group_version))?;
             let mut response = json_response(200, exchange.presentation.value(&document));
@@ -43,6 +49,35 @@ pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -
         Route::Resource(_) | Route::Faults { .. } | Route::Unknown => return Err(no_such_path()),
     };
     Ok(json_response(200, exchange.presentation.value(&document)))
+}
+
+/// The group versions that other servers serve.
+fn remotes(exchange: &Exchange<'_>) -> Vec<Remote> {
+    let server = exchange.server;
+    let registrations = server.api_services.registrations(server.registry.store());
+    let remote = |registration: &Arc<Registration>| {
+        let discovered = server.api_services.discovered(registration);
+        Remote {
+            group: registration.group.clone(),
+            version: registration.version.clone(),
+            priorities: registration.priorities,
+            items: discovered.map(|discovered| discovered.items()),
+        }
+    };
+    registrations.iter().map(remote).collect()
+}
+
+/// The index of OpenAPI v3 documents, with those of other servers.
+fn openapi_index(exchange: &Exchange<'_>, catalog: &Catalog) -> Value {
+    let mut index = catalog.openapi_index().clone();
+    let server = exchange.server;
+    for registration in server.api_services.registrations(server.registry.store()).iter() {
+        let discovered = server.api_services.discovered(registration);
+        if let Some(url) = discovered.and_then(|discovered| discovered.openapi.clone()) {
+            index["paths"][registration.path().trim_start_matches('/')] = json!({ "serverRelativeURL": url });
+        }
+    }
+    index
 }
 
 /// The OpenAPI v2 document, in protobuf for clients that accept it.
@@ -69,7 +104,7 @@ fn discover(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -> Result
     let core = *route == Route::CoreVersions;
     match form(accept(exchange.headers), Offer::Discovery)? {
         Form::Aggregated(version) => {
-            let document = discovery::aggregated(resources, core, version);
+            let document = discovery::aggregated(resources, &remotes(exchange), core, version);
             let tag = format!("\"{}\"", discovery::etag(&document));
             let mut response = if matches_tag(exchange.headers, &tag) {
                 let mut response = Response::new(Body::whole(""));
@@ -93,7 +128,9 @@ fn discover(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -> Result
         )),
         _ => Ok(json_response(
             200,
-            exchange.presentation.value(&discovery::group_list(resources)),
+            exchange
+                .presentation
+                .value(&discovery::group_list(resources, &remotes(exchange))),
         )),
     }
 }
@@ -107,16 +144,27 @@ fn matches_tag(headers: &HeaderMap, tag: &str) -> bool {
 
 fn version() -> Value {
     let mut numbers = KUBERNETES_VERSION.trim_start_matches('v').split('.');
+    let (major, minor) = (numbers.next(), numbers.next());
+    // Go's names.
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
     json!({
-        "major": numbers.next(),
-        "minor": numbers.next(),
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": MIN_COMPATIBILITY_MINOR,
         "gitVersion": KUBERNETES_VERSION,
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "",
         "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        "platform": format!("{}/{}", std::env::consts::OS, architecture),
     })
 }
 

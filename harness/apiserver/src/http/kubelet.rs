@@ -1,6 +1,5 @@
-//! What a kubelet answers in a cluster: logs of pods, and connections into their containers. Kubelets of this server are
-//! simulated, so that a log consists of what the API objects say about the pod, and connections are refused with the
-//! reason.
+//! Logs of pods on simulated nodes, and connections into them: a log consists of what the API objects say about the pod,
+//! and connections are refused with the reason. Other kubelets answer themselves, see [`super::containers`].
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -32,20 +31,7 @@ pub(super) struct LogOptions {
 /// previous run that does not exist.
 pub(super) fn log(pod: &Value, events: &[Value], options: &LogOptions) -> Result<String, ApiError> {
     let name = text(pod, "/metadata/name");
-    let containers = containers(pod);
-    let container = match (options.container.as_str(), containers.as_slice()) {
-        ("", [only]) => only,
-        ("", several) => {
-            return Err(ApiError::bad_request(format!(
-                "a container name must be specified for pod {name}, choose one of: [{}]",
-                several.join(" ")
-            )));
-        }
-        (wanted, several) => several
-            .iter()
-            .find(|name| **name == wanted)
-            .ok_or_else(|| ApiError::bad_request(format!("container {wanted} is not valid for pod {name}")))?,
-    };
+    let container = container(pod, &options.container)?;
     if text(pod, "/spec/nodeName").is_empty() {
         return Err(ApiError::bad_request(format!(
             "pod {name} does not have a host assigned"
@@ -68,6 +54,26 @@ pub(super) fn log(pod: &Value, events: &[Value], options: &LogOptions) -> Result
         log.truncate(log.floor_char_boundary(limit));
     }
     Ok(log)
+}
+
+/// The container of a request that names it, or the only one.
+///
+/// # Errors
+/// 400 for an unknown container, and for several without a choice.
+pub(super) fn container<'a>(pod: &'a Value, wanted: &str) -> Result<&'a str, ApiError> {
+    let name = text(pod, "/metadata/name");
+    match (wanted, containers(pod).as_slice()) {
+        ("", [only]) => Ok(only),
+        ("", several) => Err(ApiError::bad_request(format!(
+            "a container name must be specified for pod {name}, choose one of: [{}]",
+            several.join(" ")
+        ))),
+        (wanted, several) => several
+            .iter()
+            .find(|name| **name == wanted)
+            .copied()
+            .ok_or_else(|| ApiError::bad_request(format!("container {wanted} is not valid for pod {name}"))),
+    }
 }
 
 /// The refusal of a connection into a pod: `exec`, `attach` or `portforward`.

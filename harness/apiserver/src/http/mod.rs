@@ -6,9 +6,12 @@ mod admin;
 mod body;
 mod caller;
 mod components;
+mod compress;
+mod containers;
 mod deprecation;
 mod disturb;
 mod documents;
+mod forward;
 mod impersonation;
 mod kubelet;
 mod measure;
@@ -17,6 +20,7 @@ mod objects;
 mod path;
 mod protobuf;
 mod query;
+mod relay;
 mod render;
 mod review;
 mod reviews;
@@ -331,6 +335,9 @@ impl Inner {
 
     async fn result(self: &Arc<Self>, arrival: &Arrival, stale: Option<u64>) -> Result<Response<Body>, ApiError> {
         let caller = arrival.admitted.as_ref().map_err(Clone::clone)?;
+        if let Some(registration) = self.registration(arrival) {
+            return Ok(self.forward(arrival, caller, &registration).await);
+        }
         let headers = &arrival.parts.headers;
         let presentation = presentation(arrival, self.offer(&arrival.route))?;
         let exchange = Exchange {
@@ -351,6 +358,7 @@ impl Inner {
 
     /// Adds the common headers to a response and reports it to the observer.
     fn finish(&self, arrival: &Arrival, response: &mut Response<Body>) {
+        compress::compress(&arrival.parts.headers, response);
         self.add_headers(&arrival.parts.headers, response.headers_mut());
         if let Some(observer) = &self.observer {
             let uri = &arrival.parts.uri;

@@ -14,7 +14,8 @@ use super::query::WriteVerb;
 use super::review;
 use super::watch::Feed;
 use super::{
-    Body, Exchange, components, encoded_response, kubelet, method_not_allowed, no_such_path, text_response, usage,
+    Body, Exchange, components, containers, encoded_response, kubelet, method_not_allowed, no_such_path, text_response,
+    usage,
 };
 use crate::authorization::{Action, ResourceAction};
 use crate::faults::OpenWatch;
@@ -98,6 +99,9 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
         None => object(exchange, entry, &key, verb).await,
         Some(subresource) => {
             let subresource = resource.subresource(subresource).ok_or_else(no_such_path)?;
+            if let Some(response) = containers::serve(exchange, entry, &key, subresource, verb).await? {
+                return Ok(response);
+            }
             self::subresource(exchange, entry, &key, subresource, verb)
         }
     }

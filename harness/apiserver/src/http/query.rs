@@ -38,6 +38,12 @@ impl Query {
         pair.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// All values of a parameter, in order.
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let pairs = self.0.iter().filter(move |(key, _)| key == name);
+        pairs.map(|(_, value)| value.as_str())
+    }
+
     /// Whether the parameter is present and not false. `watch` without a value means true.
     pub(super) fn flag(&self, name: &str) -> bool {
         let pair = self.0.iter().find(|(key, _)| key == name);

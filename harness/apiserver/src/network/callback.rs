@@ -1,22 +1,17 @@
 //! Calls of programs outside the server over HTTPS, for webhooks.
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::join_all;
 use http::{Request, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio_rustls::TlsConnector;
+
+use super::connection::{Connection, Peer, Place, Tls, Trust};
 
 /// The largest response in bytes.
 const MAX_RESPONSE: usize = 16 * 1024 * 1024;
@@ -26,8 +21,8 @@ const MAX_RESPONSE: usize = 16 * 1024 * 1024;
 pub(crate) struct Callback {
     /// With scheme `https`, without query.
     pub(crate) url: String,
-    /// Connect to this address instead of the host in the URL.
-    pub(crate) address: Option<SocketAddr>,
+    /// Connect to this place instead of the host in the URL.
+    pub(crate) place: Option<Place>,
     /// Certificates in PEM of which the program's must have one; `None`: those of the system.
     pub(crate) authorities: Option<Vec<u8>>,
     /// After this time there is no answer.
@@ -120,16 +115,18 @@ async fn exchange(callback: Callback, url: &str) -> Result<Vec<u8>, Failure> {
     let connection = |error: &dyn std::fmt::Display| Failure::Connection(error.to_string());
     let uri: Uri = url.parse().map_err(|error| connection(&error))?;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    let stream = connect(&callback, &host, uri.port_u16().unwrap_or(443)).await?;
-    let name = ServerName::try_from(host).map_err(|error| connection(&error))?;
-    let tls = TlsConnector::from(Arc::new(tls_config(callback.authorities.as_deref())?));
-    let stream = tls
-        .connect(name, stream)
-        .await
-        .map_err(|error| Failure::Connection(format!("tls: failed to verify certificate: {error}")))?;
-    let (mut sender, driver) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| connection(&error))?;
+    let peer = Peer {
+        place: callback.place.unwrap_or_else(|| Place {
+            host: host.clone(),
+            port: uri.port_u16().unwrap_or(443),
+        }),
+        tls: Some(Tls {
+            name: host,
+            trust: callback.authorities.map_or(Trust::System, Trust::Authorities),
+            client: None,
+        }),
+    };
+    let mut opened = Connection::open(&peer).await.map_err(|error| connection(&error))?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let request = Request::post(path)
         .header(header::HOST, uri.authority().map_or("", |authority| authority.as_str()))
@@ -138,25 +135,15 @@ async fn exchange(callback: Callback, url: &str) -> Result<Vec<u8>, Failure> {
         .header(header::USER_AGENT, "kube-apiserver-admission")
         .body(Full::new(Bytes::from(callback.body)))
         .map_err(|error| connection(&error))?;
-    let respond = async {
-        let response = sender.send_request(request).await.map_err(|error| connection(&error))?;
-        let code = response.status();
-        let body = Limited::new(response.into_body(), MAX_RESPONSE).collect().await;
-        let body = body.map_err(|error| connection(&error))?.to_bytes();
-        if code.as_u16() == 200 {
-            return Ok(body.to_vec());
-        }
-        let text = String::from_utf8_lossy(body.get(..body.len().min(2048)).unwrap_or_default()).into_owned();
-        Err(Failure::Response(refusal(code.as_u16(), &text)))
-    };
-    tokio::pin!(driver);
-    tokio::select! {
-        response = respond => response,
-        ended = &mut driver => Err(Failure::Connection(match ended {
-            Ok(()) => "EOF".to_owned(),
-            Err(error) => error.to_string(),
-        })),
+    let response = opened.send(request).await.map_err(|error| connection(&error))?;
+    let code = response.status();
+    let body = Limited::new(response.into_body(), MAX_RESPONSE).collect().await;
+    let body = body.map_err(|error| connection(&error))?.to_bytes();
+    if code.as_u16() == 200 {
+        return Ok(body.to_vec());
     }
+    let text = String::from_utf8_lossy(body.get(..body.len().min(2048)).unwrap_or_default()).into_owned();
+    Err(Failure::Response(refusal(code.as_u16(), &text)))
 }
 
 /// What client-go says about a response with an error code.
@@ -182,42 +169,4 @@ fn refusal(code: u16, text: &str) -> String {
         }
     };
     words.to_owned()
-}
-
-async fn connect(callback: &Callback, host: &str, port: u16) -> Result<TcpStream, Failure> {
-    let opened = match callback.address {
-        Some(address) => TcpStream::connect(address).await,
-        None => TcpStream::connect((host, port)).await,
-    };
-    opened.map_err(|error| {
-        let target = callback
-            .address
-            .map_or_else(|| format!("{host}:{port}"), |address| address.to_string());
-        let why = match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
-            _ => error.to_string(),
-        };
-        Failure::Connection(format!("dial tcp {target}: connect: {why}"))
-    })
-}
-
-fn tls_config(authorities: Option<&[u8]>) -> Result<ClientConfig, Failure> {
-    let bad = |error: &dyn std::fmt::Display| Failure::Connection(format!("the certificates of caBundle: {error}"));
-    let mut roots = RootCertStore::empty();
-    match authorities {
-        Some(pem) => {
-            for certificate in CertificateDer::pem_slice_iter(pem) {
-                let certificate = certificate.map_err(|error| bad(&error))?;
-                roots.add(certificate).map_err(|error| bad(&error))?;
-            }
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| bad(&error))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }

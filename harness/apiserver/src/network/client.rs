@@ -12,14 +12,14 @@ use crate::service_port::ServicePort;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
     /// Where it is.
-    pub(crate) place: Place,
+    target: Target,
     /// Certificates in PEM that the server must have one of; without them, those of the system count.
     pub(crate) authorities: Option<Vec<u8>>,
 }
 
 /// Where a webhook is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+enum Target {
     /// With scheme `https`.
     Url(String),
     /// A path at a port of a service.
@@ -29,9 +29,9 @@ pub(crate) enum Place {
 impl Client {
     /// The URL, without parameters.
     pub(crate) fn url(&self) -> String {
-        match &self.place {
-            Place::Url(url) => url.clone(),
-            Place::Service { port, path } => {
+        match &self.target {
+            Target::Url(url) => url.clone(),
+            Target::Service { port, path } => {
                 let ServicePort { namespace, name, port } = port;
                 let separator = if path.is_empty() || path.starts_with('/') {
                     ""
@@ -40,6 +40,14 @@ impl Client {
                 };
                 format!("https://{name}.{namespace}.svc:{port}{separator}{path}")
             }
+        }
+    }
+
+    /// The port of a service, unless the webhook has a URL.
+    pub(crate) fn service(&self) -> Option<&ServicePort> {
+        match &self.target {
+            Target::Url(_) => None,
+            Target::Service { port, path: _ } => Some(port),
         }
     }
 
@@ -53,10 +61,10 @@ impl Client {
     /// Reads a `clientConfig`.
     pub(crate) fn read(client: &Value) -> Self {
         let authorities = STANDARD.decode(text(client, "caBundle")).unwrap_or_default();
-        let place = match client.get("service").filter(|service| service.is_object()) {
+        let target = match client.get("service").filter(|service| service.is_object()) {
             Some(service) => {
                 let port = service.get("port").and_then(Value::as_u64);
-                Place::Service {
+                Target::Service {
                     port: ServicePort {
                         namespace: text(service, "namespace").to_owned(),
                         name: text(service, "name").to_owned(),
@@ -65,10 +73,10 @@ impl Client {
                     path: text(service, "path").to_owned(),
                 }
             }
-            None => Place::Url(text(client, "url").to_owned()),
+            None => Target::Url(text(client, "url").to_owned()),
         };
         Self {
-            place,
+            target,
             authorities: (!authorities.is_empty()).then_some(authorities),
         }
     }

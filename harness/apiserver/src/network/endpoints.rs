@@ -1,48 +1,76 @@
 //! Where a service runs.
 
-use std::net::{IpAddr, SocketAddr};
-
 use serde_json::Value;
 
+use super::connection::Place;
 use crate::service_port::ServicePort;
 use crate::store::{Key, Scope, Store};
 
-const SERVICES: &str = "services";
-const SLICES: &str = "endpointslices.discovery.k8s.io";
+pub(crate) const SERVICES: &str = "services";
+pub(crate) const SLICES: &str = "endpointslices.discovery.k8s.io";
 /// The label of a slice with the name of its service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
-/// The address of a ready endpoint of a service; `None` if there is none.
-pub(super) fn endpoint_of(store: &Store, port: &ServicePort) -> Option<SocketAddr> {
+/// Why a service cannot be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unreachable {
+    /// It does not exist.
+    NoService,
+    /// It does not have the port.
+    NoPort,
+    /// No EndpointSlice belongs to it.
+    NoSlices,
+    /// Its slices have no ready endpoint with the port of that name.
+    NoEndpoint { port_name: String },
+}
+
+/// The external name of a service, or a ready endpoint.
+pub(super) fn place_of(store: &Store, port: &ServicePort) -> Result<Place, Unreachable> {
     let ServicePort { namespace, name, port } = port;
-    let service = store.get(SERVICES, &Key::new(namespace, name))?.value().ok()?;
+    let stored = store.get(SERVICES, &Key::new(namespace, name));
+    let service = stored.and_then(|service| service.value().ok());
+    let service = service.ok_or(Unreachable::NoService)?;
+    if text(&service, "/spec/type") == "ExternalName" {
+        let host = text(&service, "/spec/externalName").to_owned();
+        return Ok(Place { host, port: *port });
+    }
     let is_it = |candidate: &&Value| candidate.get("port").and_then(Value::as_u64) == Some((*port).into());
-    let port_name = items(&service, "/spec/ports").find(is_it)?.get("name").cloned();
+    let found = items(&service, "/spec/ports").find(is_it).ok_or(Unreachable::NoPort)?;
+    let port_name = text(found, "/name");
     let scope = Scope {
         namespace: Some(namespace.clone()),
         after: None,
     };
-    let slices = store.list(SLICES, &scope, None).ok()?.objects;
-    let own = slices
+    let slices = store.list(SLICES, &scope, None).map(|listing| listing.objects);
+    let slices = slices.unwrap_or_default();
+    let mut own = slices
         .iter()
-        .filter(|slice| slice.meta.labels.get(SERVICE_LABEL) == Some(name));
+        .filter(|slice| slice.meta.labels.get(SERVICE_LABEL) == Some(name))
+        .peekable();
+    own.peek().ok_or(Unreachable::NoSlices)?;
     own.filter_map(|slice| slice.value().ok())
-        .find_map(|slice| address_in(&slice, port_name.as_ref()))
+        .find_map(|slice| place_in(&slice, port_name))
+        .ok_or_else(|| Unreachable::NoEndpoint {
+            port_name: port_name.to_owned(),
+        })
 }
 
 /// The address of a ready endpoint in a slice, with the port of that name.
-fn address_in(slice: &Value, port_name: Option<&Value>) -> Option<SocketAddr> {
-    let named = |name: Option<&Value>| name.and_then(Value::as_str).unwrap_or_default().to_owned();
-    let port = items(slice, "/ports").find(|port| named(port.get("name")) == named(port_name))?;
+fn place_in(slice: &Value, port_name: &str) -> Option<Place> {
+    let port = items(slice, "/ports").find(|port| text(port, "/name") == port_name)?;
     let port = u16::try_from(port.get("port")?.as_u64()?).ok()?;
     let is_ready = |endpoint: &&Value| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false));
     let endpoint = items(slice, "/endpoints").find(is_ready)?;
-    let address: IpAddr = endpoint.pointer("/addresses/0")?.as_str()?.parse().ok()?;
-    Some(SocketAddr::new(address, port))
+    let host = endpoint.pointer("/addresses/0")?.as_str()?.to_owned();
+    Some(Place { host, port })
 }
 
 fn items<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
     value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -60,8 +88,8 @@ mod tests {
                 { "addresses": ["10.1.0.2"], "conditions": {} },
             ],
         });
-        let found = address_in(&slice, Some(&json!("https")));
-        assert_eq!(found, Some("10.1.0.2:8443".parse().unwrap()));
-        assert_eq!(address_in(&slice, None), None);
+        let found = place_in(&slice, "https").map(|place| place.to_string());
+        assert_eq!(found.as_deref(), Some("10.1.0.2:8443"));
+        assert_eq!(place_in(&slice, ""), None);
     }
 }

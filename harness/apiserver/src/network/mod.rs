@@ -1,7 +1,8 @@
-//! Programs outside the server, which webhooks name: where they are, and calls of them.
+//! Programs outside the server, which webhooks and API services name: where they are, and calls of them.
 
 mod callback;
 mod client;
+mod connection;
 mod endpoints;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,9 @@ use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub(crate) use callback::NoAnswer;
-pub(crate) use client::{Client, Place};
+pub(crate) use client::Client;
+pub(crate) use connection::{Connection, NotConnected, Peer, Place, Tls, Trust};
+pub(crate) use endpoints::{SERVICES, SLICES, Unreachable};
 
 use callback::{Callback, Caller};
 
@@ -78,17 +81,21 @@ impl Network {
         }
     }
 
+    /// Where a port of a service is.
+    pub(crate) fn place(&self, port: &ServicePort) -> Result<Place, Unreachable> {
+        match self.services.get(port) {
+            Some(address) => Ok(Place {
+                host: address.ip().to_string(),
+                port: address.port(),
+            }),
+            None => endpoints::place_of(&self.store, port),
+        }
+    }
+
     fn callback(&self, call: Call) -> Callback {
-        let address = match &call.client.place {
-            Place::Url(_) => None,
-            Place::Service { port, path: _ } => {
-                let given = self.services.get(port).copied();
-                given.or_else(|| endpoints::endpoint_of(&self.store, port))
-            }
-        };
         Callback {
             url: call.client.url(),
-            address,
+            place: call.client.service().and_then(|port| self.place(port).ok()),
             authorities: call.client.authorities,
             timeout: call.timeout,
             body: call.body,

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
+use crate::api_services::{PROXY_USER, REQUEST_HEADERS};
 use crate::discovery::priorities;
 use crate::kinds;
 use crate::resource::Resource;
@@ -95,7 +96,13 @@ fn configuration(authority: &str, now: &str) -> Vec<Value> {
     let tracking = "kube-apiserver-legacy-service-account-token-tracking";
     let mut objects = vec![config_map(tracking, json!({ "since": today }))];
     if !authority.is_empty() {
-        let data = json!({ "client-ca-file": authority });
+        let mut data = json!({
+            "client-ca-file": authority, "requestheader-client-ca-file": authority,
+            "requestheader-allowed-names": json!([PROXY_USER]).to_string(),
+        });
+        for (key, value) in REQUEST_HEADERS {
+            data[key] = value.into();
+        }
         objects.push(config_map("extension-apiserver-authentication", data));
     }
     objects

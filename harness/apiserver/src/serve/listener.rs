@@ -20,8 +20,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
-use super::{ServeError, kubeconfig};
+use super::{ServeError, kubeconfig, monitor};
 use crate::authority::Authority;
 use crate::http::Body;
 use crate::identity::Identity;
@@ -148,6 +149,7 @@ impl Drop for Serving {
 }
 
 async fn accept(inner: Arc<Inner>, listener: TcpListener, tls: TlsAcceptor, stop: CancellationToken) {
+    let _monitor = AbortOnDropHandle::new(tokio::spawn(monitor::run(Arc::clone(&inner))));
     let mut connections = Connections::new(within_file_limit(CONNECTIONS));
     loop {
         tokio::select! {
@@ -215,7 +217,7 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, usag
         .http2()
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEADER_SIZE);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -4,6 +4,7 @@
 
 mod kubeconfig;
 mod listener;
+mod monitor;
 
 use std::net::SocketAddr;
 

@@ -13,6 +13,7 @@ mod data;
 mod definitions;
 mod faults;
 mod https;
+mod kubelets;
 mod linearizable;
 mod metrics;
 mod requests;

@@ -274,3 +274,33 @@ fn a_watch_in_protobuf() {
         }
     });
 }
+
+#[test]
+fn large_responses_are_compressed_for_clients_that_accept_gzip() {
+    contract!(async |site: &super::Site| {
+        let maps = "/api/v1/namespaces/{ns}/configmaps";
+        for name in ["a", "b", "c"] {
+            let map = json!({ "metadata": { "name": name }, "data": { "key": "x".repeat(60_000) } });
+            assert_eq!(site.quietly("POST", maps, &[], map).await.code, 201);
+        }
+        let one = format!("{maps}/a");
+        for (path, accepted) in [
+            (maps, "gzip"),
+            (maps, "br, gzip"),
+            (maps, "gzip;q=1.0"),
+            (maps, "*"),
+            (one.as_str(), "gzip"),
+        ] {
+            let found = site
+                .quietly("GET", path, &[("accept-encoding", accepted)], Value::Null)
+                .await;
+            let header = |name: &str| {
+                let values = found.headers.get_all(name).iter();
+                let values: Vec<&str> = values.map(|value| value.to_str().unwrap()).collect();
+                values.join(" and ")
+            };
+            let (encoding, vary) = (header("content-encoding"), header("vary"));
+            site.note(&format!("{path}, {accepted}: encoding {encoding:?}, vary {vary:?}"));
+        }
+    });
+}

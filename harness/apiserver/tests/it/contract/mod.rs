@@ -14,6 +14,7 @@
 mod accounts;
 mod admission;
 mod aggregation;
+mod api_services;
 mod apply;
 mod authorization;
 mod control;
@@ -28,6 +29,7 @@ mod encodings;
 mod enforcement;
 mod escalation;
 mod expressions;
+mod extension;
 mod impersonation;
 mod kind_rules;
 mod kinds;

@@ -1,8 +1,10 @@
 //! The environment of a case: a server, a separate namespace and API group, and the transcript.
 
 use std::cell::RefCell;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use apiserver::serve::Serving;
 use apiserver::{Authorization, Identity, Options, Server};
 use clock::{Clock, Seed};
 use http::{HeaderMap, Request, Response};
@@ -48,9 +50,12 @@ fn run_on(runtime: Runtime, name: &str, case: impl AsyncFn(&Site)) {
     match kubeconfig() {
         Some(path) => {
             println!("{name}: on the server of {VARIABLE}");
-            threads()
-                .unwrap()
-                .block_on(check_transcript(name, name, async || real(&path).await, &case));
+            threads().unwrap().block_on(check_transcript(
+                name,
+                name,
+                async || Connected::real(&path).await,
+                &case,
+            ));
         }
         None => println!("{name}: embedded server only; {VARIABLE} is not set"),
     }
@@ -70,19 +75,23 @@ fn run_on(runtime: Runtime, name: &str, case: impl AsyncFn(&Site)) {
             .start_paused(true)
             .build(),
     };
-    runtime_of_case
-        .unwrap()
-        .block_on(check_transcript(name, &expected, async || embedded(runtime), &case));
+    runtime_of_case.unwrap().block_on(check_transcript(
+        name,
+        &expected,
+        async || Connected::embedded(runtime).await,
+        &case,
+    ));
 }
 
 async fn check_transcript(
     name: &str,
     expected: &str,
-    client: impl AsyncFn() -> [Client; 2],
+    connect: impl AsyncFn() -> Connected,
     case: &impl AsyncFn(&Site),
 ) {
     println!("{name}: expects {expected}");
-    let site = Site::new(client().await).await;
+    let Connected { clients, _serving } = connect().await;
+    let site = Site::new(clients).await;
     case(&site).await;
     let transcript = site.finish().await;
     let mut settings = insta::Settings::clone_current();
@@ -91,17 +100,41 @@ async fn check_transcript(
     settings.bind(|| insta::assert_snapshot!(expected, transcript));
 }
 
-/// A client with all permissions, and one without an identity, which each request provides.
-fn embedded(runtime: Runtime) -> [Client; 2] {
-    let clock = match runtime {
-        Runtime::Simulated => Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap()),
-        Runtime::Threads => Clock::wall(),
-    };
-    let mut options = Options::new(clock, Seed::new(7));
-    options.authorization = Authorization::Rbac;
-    options.garbage_collector = true;
-    let server = Server::new(options).unwrap();
-    [server.service(Identity::admin()), server.open_service()].map(|service| Client::new(service, "default"))
+/// The server of a case.
+struct Connected {
+    /// A client with all permissions, and one without an identity, which each request provides.
+    clients: [Client; 2],
+    /// Only while it listens, an embedded server checks the servers of API services.
+    _serving: Option<Serving>,
+}
+
+impl Connected {
+    async fn embedded(runtime: Runtime) -> Self {
+        let clock = match runtime {
+            Runtime::Simulated => Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap()),
+            Runtime::Threads => Clock::wall(),
+        };
+        let mut options = Options::new(clock, Seed::new(7));
+        options.authorization = Authorization::Rbac;
+        options.garbage_collector = true;
+        let server = Server::new(options).unwrap();
+        let serving = match runtime {
+            Runtime::Simulated => None,
+            Runtime::Threads => Some(server.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap()),
+        };
+        let services = [server.service(Identity::admin()), server.open_service()];
+        Self {
+            clients: services.map(|service| Client::new(service, "default")),
+            _serving: serving,
+        }
+    }
+
+    async fn real(path: &str) -> Self {
+        Self {
+            clients: real(path).await,
+            _serving: None,
+        }
+    }
 }
 
 /// The kubeconfig of a real server, if the environment names one.
@@ -177,6 +210,7 @@ impl Site {
             "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings?labelSelector=case%3D{ns}",
             "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations?labelSelector=case%3D{ns}",
             "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?labelSelector=case%3D{ns}",
+            "/apis/apiregistration.k8s.io/v1/apiservices?labelSelector=case%3D{ns}",
         ] {
             self.respond("DELETE", path, &[], String::new()).await;
         }
