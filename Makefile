@@ -5,7 +5,7 @@ SEED ?= 7
 FUZZ_SECONDS ?= 3600
 ATTACKS ?= 1000
 
-.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers capi perfetto stale-replicaset public-manifests sim chaos bench lint up \
+.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers capi perfetto stale-replicaset foreign-clients public-manifests sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -74,6 +74,9 @@ perfetto: build  ## a trace of a run, read with Perfetto's own schema: needs Pyt
 
 stale-replicaset: build ## Kubernetes' replicaset controller while it sees pods late (LONG=long: also until its expectations expire): needs scripts/kubernetes/build
 	integrations/kube-controller-manager/run $(LONG) || [ $$? = 77 ]
+
+foreign-clients: build ## client-go, kubectl and helm on the embedded API server, compared with a kube-apiserver: needs Go, Python, scripts/kubernetes/build
+	integrations/clients/run || [ $$? = 77 ]
 
 real-test:       ## the long tests that need a real control plane
 	DRYDOCK_NEEDS_CONTROL_PLANE=1 $(TEST) --test it -- --ignored existing:: preservation_consumers:: the_real_api_server_rejects on_a_real_control_plane
