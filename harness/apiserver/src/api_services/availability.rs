@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Registration;
-use crate::network::Unreachable;
+use crate::network::Missing;
 
 /// A condition without its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,17 +46,17 @@ impl Available {
     }
 
     /// The service of the other server has no address.
-    pub(crate) fn unreachable(registration: &Registration, why: &Unreachable) -> Self {
+    pub(crate) fn unreachable(registration: &Registration, what: &Missing) -> Self {
         let service = &registration.service;
         let of = format!("service/{} in {:?}", service.name, service.namespace);
-        match why {
-            Unreachable::NoService => Self::no("ServiceNotFound", format!("{of} is not present")),
-            Unreachable::NoPort => Self::no(
+        match what {
+            Missing::Service => Self::no("ServiceNotFound", format!("{of} is not present")),
+            Missing::Port => Self::no(
                 "ServicePortError",
                 format!("{of} is not listening on port {}", service.port),
             ),
-            Unreachable::NoSlices => Self::no("EndpointsNotFound", format!("cannot find endpointslices for {of}")),
-            Unreachable::NoEndpoint { port_name } => Self::no(
+            Missing::Slices => Self::no("EndpointsNotFound", format!("cannot find endpointslices for {of}")),
+            Missing::Endpoint { port_name } => Self::no(
                 "MissingEndpoints",
                 format!("endpointslices for {of} have no addresses with port name {port_name:?}"),
             ),

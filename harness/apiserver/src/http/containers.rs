@@ -20,20 +20,23 @@ const ADDRESSES: [&str; 3] = ["InternalIP", "ExternalIP", "Hostname"];
 /// The user whose certificate this server shows to kubelets.
 const USER: &str = "kube-apiserver-kubelet-client";
 
-/// Relays the request to the kubelet; `None`: the subresource has nothing to do with kubelets, or the node is simulated.
+/// Whether a request is one for the kubelet of a pod's node.
+pub(super) fn is_for_kubelet(subresource: &Subresource, verb: &str) -> bool {
+    match subresource {
+        Subresource::Log => verb == "get",
+        Subresource::Connect { name, .. } => *name != "proxy" && matches!(verb, "get" | "create"),
+        _ => false,
+    }
+}
+
+/// Relays such a request to the kubelet; `None`: the node is simulated.
 pub(super) async fn serve(
     exchange: &Exchange<'_>,
     entry: &Entry,
     key: &Key,
     subresource: &Subresource,
-    verb: &str,
 ) -> Result<Option<Response<Body>>, ApiError> {
     let server = exchange.server;
-    let name = match (subresource, verb) {
-        (Subresource::Log, "get") => "log",
-        (Subresource::Connect { name, .. }, "get" | "create") if *name != "proxy" => name,
-        _ => return Ok(None),
-    };
     if server.registry.clock().is_simulated() {
         return Ok(None);
     }
@@ -49,7 +52,7 @@ pub(super) async fn serve(
     let Some(place) = node.as_ref().and_then(kubelet_of) else {
         return Ok(None);
     };
-    let path = path(name, &pod, exchange.query)?;
+    let path = path(subresource.name(), &pod, exchange.query)?;
     let request = relay::request(exchange.arrival, &place.to_string(), &path, |headers| {
         let foreign = headers.keys().filter(|name| is_of_client(name)).cloned();
         for name in foreign.collect::<Vec<_>>() {

@@ -336,7 +336,7 @@ impl Inner {
     async fn result(self: &Arc<Self>, arrival: &Arrival, stale: Option<u64>) -> Result<Response<Body>, ApiError> {
         let caller = arrival.admitted.as_ref().map_err(Clone::clone)?;
         if let Some(registration) = self.registration(arrival) {
-            return Ok(self.forward(arrival, caller, &registration).await);
+            return Ok(Box::pin(self.forward(arrival, caller, &registration)).await);
         }
         let headers = &arrival.parts.headers;
         let presentation = presentation(arrival, self.offer(&arrival.route))?;

@@ -99,7 +99,9 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
         None => object(exchange, entry, &key, verb).await,
         Some(subresource) => {
             let subresource = resource.subresource(subresource).ok_or_else(no_such_path)?;
-            if let Some(response) = containers::serve(exchange, entry, &key, subresource, verb).await? {
+            if containers::is_for_kubelet(subresource, verb)
+                && let Some(response) = Box::pin(containers::serve(exchange, entry, &key, subresource)).await?
+            {
                 return Ok(response);
             }
             self::subresource(exchange, entry, &key, subresource, verb)

@@ -11,31 +11,31 @@ pub(crate) const SLICES: &str = "endpointslices.discovery.k8s.io";
 /// The label of a slice with the name of its service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
-/// Why a service cannot be reached.
+/// What a service lacks to be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unreachable {
-    /// It does not exist.
-    NoService,
-    /// It does not have the port.
-    NoPort,
-    /// No EndpointSlice belongs to it.
-    NoSlices,
-    /// Its slices have no ready endpoint with the port of that name.
-    NoEndpoint { port_name: String },
+pub(crate) enum Missing {
+    /// The service itself.
+    Service,
+    /// The port.
+    Port,
+    /// An EndpointSlice.
+    Slices,
+    /// A ready endpoint with the port of that name.
+    Endpoint { port_name: String },
 }
 
 /// The external name of a service, or a ready endpoint.
-pub(super) fn place_of(store: &Store, port: &ServicePort) -> Result<Place, Unreachable> {
+pub(super) fn place_of(store: &Store, port: &ServicePort) -> Result<Place, Missing> {
     let ServicePort { namespace, name, port } = port;
     let stored = store.get(SERVICES, &Key::new(namespace, name));
     let service = stored.and_then(|service| service.value().ok());
-    let service = service.ok_or(Unreachable::NoService)?;
+    let service = service.ok_or(Missing::Service)?;
     if text(&service, "/spec/type") == "ExternalName" {
         let host = text(&service, "/spec/externalName").to_owned();
         return Ok(Place { host, port: *port });
     }
     let is_it = |candidate: &&Value| candidate.get("port").and_then(Value::as_u64) == Some((*port).into());
-    let found = items(&service, "/spec/ports").find(is_it).ok_or(Unreachable::NoPort)?;
+    let found = items(&service, "/spec/ports").find(is_it).ok_or(Missing::Port)?;
     let port_name = text(found, "/name");
     let scope = Scope {
         namespace: Some(namespace.clone()),
@@ -47,10 +47,10 @@ pub(super) fn place_of(store: &Store, port: &ServicePort) -> Result<Place, Unrea
         .iter()
         .filter(|slice| slice.meta.labels.get(SERVICE_LABEL) == Some(name))
         .peekable();
-    own.peek().ok_or(Unreachable::NoSlices)?;
+    own.peek().ok_or(Missing::Slices)?;
     own.filter_map(|slice| slice.value().ok())
         .find_map(|slice| place_in(&slice, port_name))
-        .ok_or_else(|| Unreachable::NoEndpoint {
+        .ok_or_else(|| Missing::Endpoint {
             port_name: port_name.to_owned(),
         })
 }

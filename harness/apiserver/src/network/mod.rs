@@ -17,7 +17,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 pub(crate) use callback::NoAnswer;
 pub(crate) use client::Client;
 pub(crate) use connection::{Connection, NotConnected, Peer, Place, Tls, Trust};
-pub(crate) use endpoints::{SERVICES, SLICES, Unreachable};
+pub(crate) use endpoints::{Missing, SERVICES, SLICES};
 
 use callback::{Callback, Caller};
 
@@ -82,7 +82,7 @@ impl Network {
     }
 
     /// Where a port of a service is.
-    pub(crate) fn place(&self, port: &ServicePort) -> Result<Place, Unreachable> {
+    pub(crate) fn place(&self, port: &ServicePort) -> Result<Place, Missing> {
         match self.services.get(port) {
             Some(address) => Ok(Place {
                 host: address.ip().to_string(),

@@ -114,7 +114,7 @@ pub struct Settings {
     pub field_managers: FieldManagers,
     /// Whether the server keeps an APIService for each group version that definitions serve.
     pub api_services: bool,
-    /// Where the services run that webhooks name.
+    /// Where the services run that webhooks and API services name.
     pub services: BTreeMap<ServicePort, SocketAddr>,
 }
 

@@ -116,7 +116,7 @@ fn write(server: &Inner, entry: &Entry, object: &Object, mut value: Value, condi
 /// Asks a server for its resources.
 async fn check(server: &Inner, registration: &Registration) -> Result<Discovered, Available> {
     let place = server.registry.network().place(&registration.service);
-    let place = place.map_err(|why| Available::unreachable(registration, &why))?;
+    let place = place.map_err(|missing| Available::unreachable(registration, &missing))?;
     let url = format!("https://{place}{}", registration.path());
     let discover = async {
         let authority = server.authority.as_ref();

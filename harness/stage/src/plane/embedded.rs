@@ -41,7 +41,7 @@ pub struct Options<'a> {
     /// The folder of the API server's data and kubeconfig, which stay for the next start; `None`: they end with the
     /// control plane.
     pub data: Option<PathBuf>,
-    /// Where the services run that webhooks name.
+    /// Where the services run that webhooks and API services name.
     pub services: BTreeMap<ServicePort, SocketAddr>,
     /// The users whose writes the API server compares with what it has sent them; `None`: none.
     pub recorded_users: Option<Pattern>,
