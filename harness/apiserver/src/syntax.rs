@@ -87,3 +87,12 @@ fn rank(version: &str) -> Option<(u8, u32, u32)> {
     };
     Some((stability, major, minor.parse().ok()?))
 }
+
+/// A text whose other bytes than plain ones are percent-encoded.
+pub(crate) fn percent_encoded(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
+    let encode = |byte: u8| match is_plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}

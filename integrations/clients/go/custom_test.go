@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// define creates a definition of widgets in a group of its own, and returns their resource.
+// define creates a CustomResourceDefinition of widgets, in a group that is unique to the namespace, and returns their resource.
 func define(s *site) schema.GroupVersionResource {
 	group := strings.ReplaceAll(s.namespace, "-", "") + ".example.com"
 	object := func(properties map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {

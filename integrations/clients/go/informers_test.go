@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// A recorder is a handler of an informer that keeps what it is told.
+// A recorder is a handler of an informer that keeps the events it receives.
 type recorder struct {
 	lock   sync.Mutex
 	events []string

@@ -54,7 +54,12 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(func() {
 		client.CoreV1().Namespaces().Delete(context.Background(), created.Name, metav1.DeleteOptions{})
 	})
-	return &site{T: t, ctx: ctx, namespace: created.Name}
+	s := &site{T: t, ctx: ctx, namespace: created.Name}
+	s.until("the controllers create the default service account, which pods need", func() bool {
+		_, err := client.CoreV1().ServiceAccounts(s.namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil
+	})
+	return s
 }
 
 // check runs a check in the namespace of the test.

@@ -288,7 +288,7 @@ func TestSubresources(t *testing.T) {
 		found := must(pods.List(s.ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=some-node"}))
 		equal(s, "pods of the node", len(found.Items), 1)
 	})
-	s.check("a budget that nobody has observed stops an eviction", func(s *site) {
+	s.check("a budget without disruptions left stops an eviction", func(s *site) {
 		budgets := client.PolicyV1().PodDisruptionBudgets(s.namespace)
 		must(budgets.Create(s.ctx, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Name: "web"},
@@ -302,7 +302,7 @@ func TestSubresources(t *testing.T) {
 		created := must(pods.Create(s.ctx, pod, metav1.CreateOptions{}))
 		created.Status.Phase = corev1.PodRunning
 		must(pods.UpdateStatus(s.ctx, created, metav1.UpdateOptions{}))
-		err := client.PolicyV1().Evictions(s.namespace).Evict(s.ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "guarded"}})
+		err := client.PolicyV1().Evictions(s.namespace).Evict(s.ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "guarded"}})
 		refused(s, err, apierrors.IsTooManyRequests)
 	})
 }

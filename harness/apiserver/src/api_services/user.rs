@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::identity::Identity;
+use crate::syntax::percent_encoded;
 
 const USER: &str = "x-remote-user";
 const UID: &str = "x-remote-uid";
@@ -19,15 +20,10 @@ pub(crate) const CONFIGURATION: [(&str, &str); 4] = [
     ("requestheader-extra-headers-prefix", "[\"X-Remote-Extra-\"]"),
 ];
 
-/// Names the user instead of the credentials, the impersonation and the names that the client sent. What is not valid in a
-/// header is omitted.
+/// Names the user instead of the names that the client sent. What is not valid in a header is omitted.
 pub(crate) fn name_user(headers: &mut HeaderMap, user: &Identity) {
-    let is_of_client = |name: &HeaderName| {
-        let name = name.as_str();
-        name == "authorization" || name.starts_with("impersonate-") || name.starts_with("x-remote-")
-    };
-    let foreign: Vec<HeaderName> = headers.keys().filter(|name| is_of_client(name)).cloned().collect();
-    for name in foreign {
+    let of_client = headers.keys().filter(|name| name.as_str().starts_with("x-remote-"));
+    for name in of_client.cloned().collect::<Vec<HeaderName>>() {
         headers.remove(name);
     }
     let mut add = |name: &str, value: &str| {
@@ -52,12 +48,9 @@ pub(crate) fn name_user(headers: &mut HeaderMap, user: &Identity) {
 
 /// A key as a part of the name of a header: what is not allowed there, and `%`, is percent-encoded.
 fn escaped(key: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
-    let escape = |byte: u8| match is_plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    };
-    key.bytes().map(escape).collect()
+    percent_encoded(key, |byte| {
+        byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte)
+    })
 }
 
 #[cfg(test)]
@@ -67,12 +60,7 @@ mod tests {
     #[test]
     fn the_user_replaces_what_the_client_says_about_itself() {
         let mut headers = HeaderMap::new();
-        for (name, value) in [
-            ("authorization", "Bearer secret"),
-            ("impersonate-user", "bob"),
-            ("x-remote-group", "system:masters"),
-            ("accept", "application/json"),
-        ] {
+        for (name, value) in [("x-remote-group", "system:masters"), ("accept", "application/json")] {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let user = Identity {

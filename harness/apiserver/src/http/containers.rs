@@ -1,7 +1,7 @@
 //! Logs of containers, and connections into them (`exec`, `attach`, `port-forward`): the kubelet of the pod's node answers,
 //! unless the node is simulated.
 
-use http::{HeaderName, Response, header};
+use http::Response;
 use serde_json::Value;
 
 use super::query::Query;
@@ -12,6 +12,7 @@ use crate::registry::Entry;
 use crate::resource::Subresource;
 use crate::status::ApiError;
 use crate::store::Key;
+use crate::syntax::percent_encoded;
 
 /// The container runtime of simulated nodes.
 const SIMULATED: &str = "fakecloud://";
@@ -53,12 +54,7 @@ pub(super) async fn serve(
         return Ok(None);
     };
     let path = path(subresource.name(), &pod, exchange.query)?;
-    let request = relay::request(exchange.arrival, &place.to_string(), &path, |headers| {
-        let foreign = headers.keys().filter(|name| is_of_client(name)).cloned();
-        for name in foreign.collect::<Vec<_>>() {
-            headers.remove(name);
-        }
-    });
+    let request = relay::request(exchange.arrival, &place.to_string(), &path);
     let connect = async {
         let user = Identity {
             groups: vec!["system:masters".to_owned()],
@@ -84,11 +80,6 @@ pub(super) async fn serve(
         ApiError::internal(format!("{method} \"https://{place}{path}\": {why}"))
     })?;
     Ok(Some(response))
-}
-
-/// Whether a header says who the client is.
-fn is_of_client(name: &HeaderName) -> bool {
-    *name == header::AUTHORIZATION || name.as_str().starts_with("impersonate-")
 }
 
 /// Where the kubelet of a node is; `None` if the node is simulated or has no kubelet.
@@ -170,11 +161,7 @@ fn path(subresource: &str, pod: &Value, query: &Query) -> Result<String, ApiErro
 
 /// A text as the value of a parameter.
 fn encoded(text: &str) -> String {
-    let encode = |byte: u8| match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encode).collect()
+    percent_encoded(text, |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
 #[cfg(test)]

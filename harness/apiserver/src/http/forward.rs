@@ -31,7 +31,8 @@ impl Inner {
             return unavailable("service unavailable");
         };
         let path = arrival.parts.uri.path_and_query().map_or("/", |path| path.as_str());
-        let request = relay::request(arrival, &to.host(), path, |headers| name_user(headers, user));
+        let mut request = relay::request(arrival, &to.host(), path);
+        name_user(request.headers_mut(), user);
         let exchange = async {
             let connection = self.api_services.connect(to, place, self.authority.as_ref()).await?;
             self.relay(arrival, connection, request).await

@@ -27,14 +27,9 @@ const OF_CONNECTION: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// The request of a client for another program, which has that host and serves it at that path with its query. `change`
-/// adapts the headers.
-pub(super) fn request(
-    arrival: &Arrival,
-    host: &str,
-    path: &str,
-    change: impl FnOnce(&mut HeaderMap),
-) -> Request<Full<Bytes>> {
+/// The request of a client for another program, which has that host and serves it at that path with its query. It has
+/// neither the client's credentials nor its impersonation.
+pub(super) fn request(arrival: &Arrival, host: &str, path: &str) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(arrival.body.clone()));
     *request.method_mut() = arrival.parts.method.clone();
     *request.uri_mut() = path.parse().unwrap_or_default();
@@ -43,13 +38,17 @@ pub(super) fn request(
     let upgrade = headers.get(header::UPGRADE).cloned();
     remove_connection_headers(headers);
     headers.remove(header::CONTENT_LENGTH);
+    headers.remove(header::AUTHORIZATION);
+    let of_impersonation = headers.keys().filter(|name| name.as_str().starts_with("impersonate-"));
+    for name in of_impersonation.cloned().collect::<Vec<_>>() {
+        headers.remove(name);
+    }
     if let Ok(host) = host.parse() {
         headers.insert(header::HOST, host);
     }
     if let Some(protocol) = upgrade {
         add_upgrade(headers, protocol);
     }
-    change(headers);
     request
 }
 

@@ -11,7 +11,7 @@ pub(crate) const SLICES: &str = "endpointslices.discovery.k8s.io";
 /// The label of a slice with the name of its service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
-/// What a service lacks to be reached.
+/// The object whose absence makes a service unreachable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// The service itself.

@@ -22,8 +22,10 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::{TlsAcceptor, TlsConnector};
+use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::tls::acceptor;
 
 /// A kubelet that logs the path of the request, and turns the bytes of other connections round.
 struct Kubelet {
@@ -33,18 +35,9 @@ struct Kubelet {
 
 impl Kubelet {
     async fn start() -> Self {
-        let certified = rcgen::generate_simple_self_signed(["some-node".to_owned()]).unwrap();
-        let key = rustls::pki_types::PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certified.cert.der().clone()], key)
-            .unwrap();
+        let (acceptor, _) = acceptor("some-node");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();

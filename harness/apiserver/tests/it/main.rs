@@ -19,6 +19,7 @@ mod metrics;
 mod requests;
 mod roles;
 mod stress;
+mod tls;
 mod upstream;
 mod views;
 mod watches;

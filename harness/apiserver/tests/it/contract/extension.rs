@@ -1,7 +1,5 @@
 //! An API server of a case: it serves one group version, and answers most requests with what it received.
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -15,6 +13,8 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::tls::acceptor;
+
 /// An API server on loopback, until it is dropped.
 pub struct Extension {
     pub port: u16,
@@ -25,20 +25,12 @@ pub struct Extension {
 
 impl Extension {
     pub async fn start() -> Self {
-        let certified = rcgen::generate_simple_self_signed(["*.default.svc".to_owned()]).unwrap();
-        let key = rustls::pki_types::PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certified.cert.der().clone()], key)
-            .unwrap();
+        let (acceptor, authority) = acceptor("*.default.svc");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self {
             port: listener.local_addr().unwrap().port(),
-            authority: STANDARD.encode(certified.cert.pem()),
-            _task: AbortOnDropHandle::new(tokio::spawn(serve(listener, TlsAcceptor::from(Arc::new(config))))),
+            authority: STANDARD.encode(authority),
+            _task: AbortOnDropHandle::new(tokio::spawn(serve(listener, acceptor))),
         }
     }
 }

@@ -14,6 +14,8 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use crate::tls::acceptor;
+
 /// The body of a response, or its code and text.
 pub enum Answer {
     Body(Value),
@@ -35,23 +37,14 @@ pub struct Program {
 impl Program {
     /// Starts a program. It does not answer at the path `slow`.
     pub async fn start(answers: Answers) -> Self {
-        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-        let key = rustls::pki_types::PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certified.cert.der().clone()], key)
-            .unwrap();
+        let (acceptor, authority) = acceptor("127.0.0.1");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
         let calls: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
         tokio::spawn(serve(listener, acceptor, answers, Arc::clone(&calls)));
         Self {
             url,
-            authority: STANDARD.encode(certified.cert.pem()),
+            authority: STANDARD.encode(authority),
             calls,
         }
     }
