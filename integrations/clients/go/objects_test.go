@@ -248,8 +248,12 @@ func TestSubresources(t *testing.T) {
 	s.check("scale changes the replicas", func(s *site) {
 		scale := must(deployments.GetScale(s.ctx, "web", metav1.GetOptions{}))
 		equal(s, "selector", scale.Status.Selector, "app=web")
-		scale.Spec = autoscalingv1.ScaleSpec{Replicas: 3}
-		must(deployments.UpdateScale(s.ctx, "web", scale, metav1.UpdateOptions{}))
+		ok(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			scale := must(deployments.GetScale(s.ctx, "web", metav1.GetOptions{}))
+			scale.Spec = autoscalingv1.ScaleSpec{Replicas: 3}
+			_, err := deployments.UpdateScale(s.ctx, "web", scale, metav1.UpdateOptions{})
+			return err
+		}))
 		equal(s, "replicas", *must(deployments.Get(s.ctx, "web", metav1.GetOptions{})).Spec.Replicas, 3)
 	})
 	s.check("the status has an endpoint of its own", func(s *site) {
@@ -270,12 +274,15 @@ func TestSubresources(t *testing.T) {
 		equal(s, "version", must(nodes.Get(s.ctx, node.Name, metav1.GetOptions{})).Status.NodeInfo.KubeletVersion, "v1.36.0")
 	})
 	s.check("an update of the object keeps the status", func(s *site) {
-		found := must(deployments.Get(s.ctx, "web", metav1.GetOptions{}))
-		found.Status.Replicas = 77
-		updated := must(deployments.Update(s.ctx, found, metav1.UpdateOptions{}))
-		if updated.Status.Replicas == 77 {
-			s.Fatal("the status is changed")
-		}
+		ok(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			found := must(deployments.Get(s.ctx, "web", metav1.GetOptions{}))
+			found.Status.Replicas = 77
+			updated, err := deployments.Update(s.ctx, found, metav1.UpdateOptions{})
+			if err == nil && updated.Status.Replicas == 77 {
+				s.Fatal("the status is changed")
+			}
+			return err
+		}))
 	})
 	s.check("a pod is bound to a node", func(s *site) {
 		pods := client.CoreV1().Pods(s.namespace)

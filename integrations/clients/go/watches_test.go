@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -84,16 +83,6 @@ func TestWatches(t *testing.T) {
 		case <-time.After(limit):
 			s.Fatal("no bookmark")
 		}
-	})
-	s.check("a revision that is too old is expired", func(s *site) {
-		watched, err := maps.Watch(s.ctx, metav1.ListOptions{ResourceVersion: "1"})
-		if err == nil {
-			defer watched.Stop()
-			event := s.event(watched)
-			equal(s, "event", event.Type, watch.Error)
-			err = apierrors.FromObject(event.Object)
-		}
-		refused(s, err, func(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) })
 	})
 	s.check("a watch ends at its timeout", func(s *site) {
 		started := time.Now()
