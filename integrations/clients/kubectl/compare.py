@@ -24,7 +24,7 @@ VARYING = [
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( [+-]\d{4}|Z)", "TIME"),
     (r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "TIME"),
-    (r"(resourceVersion\\?\"?: ?\\?\"?)\d+", r"\1REVISION"),
+    (r"(resource ?version\\?\"?: *\\?\"?)\d+", r"\1REVISION"),
     (r"https://(127\.0\.0\.1|localhost):\d+", "SERVER"),
     (r"\b10\.\d+\.\d+\.\d+\b", "ADDRESS"),
     (r"\b(web|made|manual|work|nightly)(-[a-z0-9]{6,10})?-[a-z0-9]{5}\b", r"\1-SUFFIX"),
@@ -56,7 +56,7 @@ def masked(outcome):
     lines = [f"exit code {code}"]
     for text in (output, errors):
         for pattern, replacement in VARYING:
-            text = re.sub(pattern, replacement, text)
+            text = re.sub(pattern, replacement, text, flags=re.IGNORECASE)
         lines += [line.strip() for line in text.splitlines()]
     return lines
 
