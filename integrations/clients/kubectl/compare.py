@@ -4,6 +4,7 @@
 REAL and EMBEDDED are kubeconfigs. Exits with 1 if an invocation differs that known.txt does not name, or if one that it names is equal.
 """
 
+import concurrent.futures
 import difflib
 import json
 import os
@@ -77,20 +78,18 @@ def known():
     return {line.split(" # ")[0] for line in lines if line and not line.startswith("#")}
 
 
-def main():
-    kubectl, *kubeconfigs = sys.argv[1:]
+def compare(kubectl, kubeconfigs, both):
+    """Runs the invocations, and returns how many there are, how many are not as expected, and how many are known to differ."""
     expected, unexpected, compared = known(), 0, 0
-    for kubeconfig in kubeconfigs:
-        subprocess.run([kubectl, f"--kubeconfig={kubeconfig}", "create", "namespace", NAMESPACE], check=True, stdout=subprocess.DEVNULL)
     for line in (HERE / "invocations.txt").read_text().splitlines():
         if line.startswith("#"):
             continue
         if line.startswith("until "):
-            for kubeconfig in kubeconfigs:
-                until(kubectl, kubeconfig, shlex.split(line.removeprefix("until ")))
+            arguments = shlex.split(line.removeprefix("until "))
+            list(both(lambda kubeconfig: until(kubectl, kubeconfig, arguments), kubeconfigs))
             continue
         arguments = shlex.split(line)
-        real, embedded = (masked(run(kubectl, kubeconfig, arguments)) for kubeconfig in kubeconfigs)
+        real, embedded = both(lambda kubeconfig: masked(run(kubectl, kubeconfig, arguments)), kubeconfigs)
         compared += 1
         differs = real != embedded
         if differs and line not in expected:
@@ -100,7 +99,22 @@ def main():
         if not differs and line in expected:
             unexpected += 1
             print(f"--- kubectl {line}\nis equal, although known.txt names it")
-    print(f"{compared} invocations, {compared - unexpected} as expected, {len(expected)} known to differ")
+    return compared, unexpected, len(expected)
+
+
+def main():
+    kubectl, *kubeconfigs = sys.argv[1:]
+
+    def namespace(verb):
+        for kubeconfig in kubeconfigs:
+            command = [kubectl, f"--kubeconfig={kubeconfig}", verb, "namespace", NAMESPACE]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    namespace("create")
+    with concurrent.futures.ThreadPoolExecutor(len(kubeconfigs)) as pool:
+        compared, unexpected, differing = compare(kubectl, kubeconfigs, pool.map)
+    namespace("delete")
+    print(f"{compared} invocations, {compared - unexpected} as expected, {differing} known to differ")
     sys.exit(1 if unexpected else 0)
 
 

@@ -12,6 +12,7 @@ use crate::resource::{Generation, Printer, Resource};
 use crate::selector::{LabelSelector, text_of};
 use crate::status::FieldError;
 use crate::table::printers;
+use crate::types;
 
 pub(super) fn resources() -> Vec<Resource> {
     let workload = |kind, plural, type_, short: &str, printer: Printer| {
@@ -156,7 +157,12 @@ fn number_template(new: &mut Value, old: Option<&Value>) {
                 .and_then(Value::as_str)
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(1);
-            let template = |set: &Value| set.pointer("/spec/template").cloned();
+            // The new one is not in canonical form yet: its zero values do not make another template.
+            let template = |set: &Value| {
+                let mut template = set.pointer("/spec/template").cloned()?;
+                types::canonicalise("io.k8s.api.core.v1.PodTemplateSpec", &mut template);
+                Some(template)
+            };
             before.saturating_add(i64::from(template(new) != template(old)))
         }
     };
@@ -538,6 +544,8 @@ mod tests {
         assert_eq!(number(&first), "1");
         let mut same = first.clone();
         same["spec"]["minReadySeconds"] = json!(3);
+        same["spec"]["template"]["spec"]["hostNetwork"] = json!(false);
+        same["spec"]["template"]["spec"]["containers"][0]["env"] = json!([]);
         prepare_daemon_set(&mut same, Some(&first));
         assert_eq!(number(&same), "1");
         let mut second = first.clone();
