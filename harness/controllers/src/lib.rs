@@ -96,6 +96,7 @@ pub mod namespace_contents;
 pub mod namespaces;
 pub mod node_lifecycle;
 pub mod pod_gc;
+pub mod quotas;
 pub mod scheduler;
 pub mod taint_eviction;
 pub mod volumes;
@@ -138,6 +139,7 @@ fn workers(settings: &Settings, now: jiff::Timestamp) -> Vec<Box<dyn AnyWorker>>
                 worker(move || pod_gc::PodGc::new(periods.clone()))
             }
             Name::Disruption => worker(disruption::Disruption::default),
+            Name::ResourceQuota => worker(|| quotas::Quotas),
             Name::NodeLifecycle => {
                 let periods = settings.node_lifecycle.clone();
                 worker(move || node_lifecycle::NodeLifecycle::new(periods.clone(), now))

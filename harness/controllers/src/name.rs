@@ -44,6 +44,8 @@ pub enum Name {
     EphemeralVolumes,
     /// Attaches volumes to the nodes of their pods, and detaches them.
     AttachDetach,
+    /// Counts what the objects of a namespace consume of its resource quotas.
+    ResourceQuota,
 }
 
 impl Name {
@@ -68,6 +70,7 @@ impl Name {
         Self::VolumeProtection,
         Self::EphemeralVolumes,
         Self::AttachDetach,
+        Self::ResourceQuota,
     ];
 
     /// The name in a list of controllers: that of kube-controller-manager where it has such a controller.
@@ -92,6 +95,7 @@ impl Name {
             Self::VolumeProtection => "volume-protection-controller",
             Self::EphemeralVolumes => "ephemeral-volume-controller",
             Self::AttachDetach => "persistentvolume-attach-detach-controller",
+            Self::ResourceQuota => "resourcequota-controller",
         }
     }
 

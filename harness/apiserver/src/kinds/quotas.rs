@@ -13,7 +13,7 @@ use crate::status::FieldError;
 use crate::table::printers;
 
 /// The resources that are counted in whole numbers.
-pub(super) const COUNTED: [&str; 9] = [
+const COUNTED: [&str; 9] = [
     "configmaps",
     "persistentvolumeclaims",
     "pods",

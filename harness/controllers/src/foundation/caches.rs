@@ -13,8 +13,8 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, Repl
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
-    ServiceAccount,
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, ResourceQuota,
+    Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -113,6 +113,12 @@ macro_rules! cached_kinds {
                 }
             }
 
+            fn count_in(self, caches: &Caches, namespace: &str) -> usize {
+                match self {
+                    $(Self::$kind => caches.$field.in_namespace(namespace).count(),)*
+                }
+            }
+
             /// All objects of this kind, as if they were new.
             fn everything(self, caches: &Caches) -> Vec<Change> {
                 match self {
@@ -176,6 +182,8 @@ cached_kinds! {
     cron_jobs: CronJob, Selection::All, nothing;
     /// Pod disruption budgets.
     disruption_budgets: PodDisruptionBudget, Selection::All, nothing;
+    /// Resource quotas.
+    resource_quotas: ResourceQuota, Selection::All, nothing;
     /// Priority classes.
     priority_classes: PriorityClass, Selection::All, nothing;
     /// Persistent volumes, indexed by `NAMESPACE/CLAIM` of their claim reference.
@@ -382,10 +390,25 @@ fn accept_as<K: Cached>(caches: &mut Caches, object: Value) -> Option<Change> {
 impl Caches {
     /// Whether changes of a resource, `PLURAL.GROUP`, are watched.
     pub fn watches(&self, resource: &str) -> bool {
-        let typed = |kind: &&Kind| {
+        self.whole_kind(resource).is_some() || self.metadata.keys().any(|known| known.to_string() == resource)
+    }
+
+    /// The number of objects of a resource, `PLURAL.GROUP`, in a namespace; `None` if the resource is not watched.
+    pub fn count_in(&self, resource: &str, namespace: &str) -> Option<usize> {
+        if let Some(kind) = self.whole_kind(resource) {
+            return Some(kind.count_in(self, namespace));
+        }
+        let mut others = self.metadata.iter();
+        let (_, cache) = others.find(|(known, _)| known.to_string() == resource)?;
+        Some(cache.in_namespace(namespace).count())
+    }
+
+    /// The typed kind of a resource whose objects are all in their cache.
+    fn whole_kind(&self, resource: &str) -> Option<Kind> {
+        let mut kinds = Kind::ALL.iter().copied();
+        kinds.find(|kind| {
             kind.selection() == Selection::All && kind.resource().to_string() == resource && kind.is_listed(self)
-        };
-        Kind::ALL.iter().any(|kind| typed(&kind)) || self.metadata.keys().any(|known| known.to_string() == resource)
+        })
     }
 
     /// The typed kind of a resource type.

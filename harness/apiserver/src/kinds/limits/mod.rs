@@ -2,25 +2,14 @@
 //! admission plugin LimitRanger.
 
 mod constraints;
-pub(super) mod sums;
 
-use std::collections::BTreeMap;
-
-use quantity::Quantity;
+use consumption::{Amounts, amounts, sums};
 use serde_json::{Map, Value};
 
 use super::fields::{items, items_mut, members, object, text};
 use super::pods;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-
-/// Amounts by the name of their resource.
-pub(super) type Amounts<'a> = BTreeMap<&'a str, Quantity>;
-
-pub(super) fn amounts<'a>(value: &'a Value, pointer: &str) -> Amounts<'a> {
-    let parsed = members(value, pointer).filter_map(|(name, amount)| Some((name, amount.as_str()?.parse().ok()?)));
-    parsed.collect()
-}
 
 /// Sets the default requests and limits of a new pod's containers.
 pub(crate) fn default_resources(ranges: &[Value], pod: &mut Value) {

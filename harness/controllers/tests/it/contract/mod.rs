@@ -14,6 +14,7 @@ mod garbage_collector;
 mod namespaces;
 mod nodes;
 mod pods;
+mod quotas;
 mod scheduler;
 mod site;
 mod volumes;

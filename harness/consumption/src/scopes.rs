@@ -2,14 +2,13 @@
 
 use serde_json::Value;
 
-use super::scopes_of;
-use crate::kinds::fields::{items, text};
-use crate::resource::Resource;
+use crate::{Counted, items, text};
 
 /// Whether an object is in all scopes of a quota. Objects other than pods are in none.
-pub(super) fn contain(resource: &Resource, quota: &Value, object: &Value) -> bool {
-    let is_pod = resource.group.is_empty() && resource.plural == "pods";
-    scopes_of(quota).all(|scope| is_pod && contains(scope, object))
+pub(super) fn contain(resource: Counted<'_>, quota: &Value, object: &Value) -> bool {
+    let selectors = items(quota, "/spec/scopeSelector/matchExpressions");
+    let mut scopes = items(quota, "/spec/scopes").iter().chain(selectors);
+    scopes.all(|scope| resource.is_core("pods") && contains(scope, object))
 }
 
 /// A scope is a name, or a selector with a name.

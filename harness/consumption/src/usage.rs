@@ -5,26 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use quantity::Quantity;
 use serde_json::Value;
 
-use super::Usage;
-use crate::kinds::fields::{items, text};
-use crate::kinds::limits::{Amounts, amounts, sums};
-use crate::kinds::quotas::COUNTED;
-use crate::resource::Resource;
+use crate::{Amounts, Counted, OWN_NAMES, Usage, amounts, items, sums, text};
 
 /// The suffix of the name of a storage class.
 pub(super) const OF_STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
 const MEASURED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-/// `count/deployments.apps`
-pub(super) fn count_of(resource: &Resource) -> String {
-    let point = if resource.group.is_empty() { "" } else { "." };
-    format!("count/{}{point}{}", resource.plural, resource.group)
-}
-
 /// The older name of the count of some kinds.
-pub(super) fn alias_of(resource: &Resource) -> Option<&str> {
-    let plural = resource.plural.as_str();
-    (resource.group.is_empty() && COUNTED.contains(&plural)).then_some(plural)
+pub(super) fn alias_of(resource: Counted<'_>) -> Option<&str> {
+    (resource.group.is_empty() && OWN_NAMES.contains(&resource.plural)).then_some(resource.plural)
 }
 
 /// Whether pods consume what a quota calls so.
@@ -41,10 +30,10 @@ fn plain(name: &str) -> &str {
 }
 
 /// What an object consumes.
-pub(super) fn of(resource: &Resource, object: &Value) -> Usage {
+pub(super) fn of(resource: Counted<'_>, object: &Value) -> Usage {
     let one = amount(1);
-    let mut usage = Usage::from([(count_of(resource), one)]);
-    match (resource.group.as_str(), resource.plural.as_str()) {
+    let mut usage = Usage::from([(resource.count(), one)]);
+    match (resource.group, resource.plural) {
         ("", "pods") => {
             if !matches!(text(object, "/status/phase"), "Failed" | "Succeeded") {
                 usage.extend(of_pod(object));

@@ -3,11 +3,10 @@
 use quantity::Quantity;
 use serde_json::Value;
 
-use super::{Amounts, amounts};
-use crate::kinds::fields::{items, text};
+use crate::{Amounts, amounts, items, text};
 
-/// The requests or limits of a pod.
-pub(in crate::kinds) fn of<'a>(pod: &'a Value, kind: &str) -> Amounts<'a> {
+/// The `requests` or `limits` of a pod.
+pub fn of<'a>(pod: &'a Value, kind: &str) -> Amounts<'a> {
     let pointer = format!("/resources/{kind}");
     let mut total = Amounts::new();
     for container in items(pod, "/spec/containers") {

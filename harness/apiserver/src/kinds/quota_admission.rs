@@ -1,33 +1,14 @@
 //! What an object consumes of the resource quotas of its namespace. Acts as upstream's admission plugin ResourceQuota,
 //! whose quotas count from their status: a controller, or a client, sets it.
 
-mod scopes;
-mod usage;
+use std::collections::BTreeSet;
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use consumption::{Counted, Usage, amounts, missing_values};
 use quantity::Quantity;
 use serde_json::{Map, Value};
 
-use super::fields::{items, object, text};
-use super::limits::amounts;
+use super::fields::{object, text};
 use crate::resource::Resource;
-
-/// Amounts by the name that quotas use for them.
-type Usage = BTreeMap<String, Quantity>;
-
-/// The names in quotas of what an object of this resource can consume.
-fn is_limited(resource: &Resource, name: &str) -> bool {
-    let counts = |name: &str| name == usage::count_of(resource) || Some(name) == usage::alias_of(resource);
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "pods") => counts(name) || usage::is_of_pods(name),
-        ("", "services") => counts(name) || name.starts_with("services."),
-        ("", "persistentvolumeclaims") => {
-            counts(name) || name == "requests.storage" || name.contains(usage::OF_STORAGE_CLASS)
-        }
-        _ => counts(name),
-    }
-}
 
 /// The quotas that a write changes, with their new status.
 ///
@@ -39,6 +20,10 @@ pub(crate) fn consume(
     new: &Value,
     old: Option<&Value>,
 ) -> Result<Vec<Value>, Refusal> {
+    let resource = Counted {
+        group: &resource.group,
+        plural: &resource.plural,
+    };
     let mut changed = Vec::new();
     for quota in quotas {
         if !matches(resource, quota, new) {
@@ -46,10 +31,10 @@ pub(crate) fn consume(
         }
         let hard = amounts(quota, "/status/hard");
         let used = amounts(quota, "/status/used");
-        let limited: BTreeSet<&str> = hard.keys().copied().filter(|name| is_limited(resource, name)).collect();
+        let limited: BTreeSet<&str> = hard.keys().copied().filter(|name| resource.is_limited(name)).collect();
         let name = text(quota, "/metadata/name");
-        let is_pod = resource.group.is_empty() && resource.plural == "pods";
-        if let Some(missing) = is_pod.then(|| usage::missing_values(&limited, new)).flatten() {
+        let is_pod = resource.is_core("pods");
+        if let Some(missing) = is_pod.then(|| missing_values(&limited, new)).flatten() {
             return Err(Refusal(format!("failed quota: {name}: {missing}")));
         }
         let unknown: Vec<&str> = limited
@@ -65,7 +50,7 @@ pub(crate) fn consume(
             )));
         }
         let before = old.filter(|old| matches(resource, quota, old));
-        let more = increase(usage::of(resource, new), before.map(|old| usage::of(resource, old)));
+        let more = increase(resource.usage(new), before.map(|old| resource.usage(old)));
         let requested: Usage = more
             .into_iter()
             .filter(|(name, _)| hard.contains_key(name.as_str()))
@@ -83,9 +68,9 @@ pub(crate) fn consume(
 pub(crate) struct Refusal(String);
 
 /// Whether a quota limits something about an object of its scopes.
-fn matches(resource: &Resource, quota: &Value, object: &Value) -> bool {
+fn matches(resource: Counted<'_>, quota: &Value, object: &Value) -> bool {
     let hard = amounts(quota, "/status/hard");
-    hard.keys().any(|name| is_limited(resource, name)) && scopes::contain(resource, quota, object)
+    hard.keys().any(|name| resource.is_limited(name)) && resource.is_in_scopes(quota, object)
 }
 
 /// What an update consumes in addition; never less than nothing.
@@ -132,13 +117,6 @@ fn charged(quota: &Value, requested: &Usage) -> Result<Value, Refusal> {
         used.extend(sums);
     }
     Ok(quota)
-}
-
-/// Whether a quota has scopes.
-fn scopes_of(quota: &Value) -> impl Iterator<Item = &Value> {
-    items(quota, "/spec/scopes")
-        .iter()
-        .chain(items(quota, "/spec/scopeSelector/matchExpressions"))
 }
 
 #[cfg(test)]
