@@ -75,7 +75,7 @@ perfetto: build  ## a trace of a run, read with Perfetto's own schema: needs Pyt
 stale-replicaset: build ## Kubernetes' replicaset controller while it sees pods late (LONG=long: also until its expectations expire): needs scripts/kubernetes/build
 	integrations/kube-controller-manager/run $(LONG) || [ $$? = 77 ]
 
-foreign-clients: build ## client-go, kubectl and helm on the embedded API server, compared with a kube-apiserver: needs Go, Python, scripts/kubernetes/build
+foreign-clients: build ## client-go, kubectl, helm and kwok on the embedded API server, compared with a kube-apiserver: needs Go, Python, scripts/kubernetes/build
 	integrations/clients/run || [ $$? = 77 ]
 
 real-test:       ## the long tests that need a real control plane
