@@ -38,6 +38,9 @@ VARYING = [
     (r"-{3,}", "---"),
 ]
 
+# What kubectl logs about the end of its own watches, depending on the moment.
+CLIENT_LOG = re.compile("LOG reflector.go")
+
 
 def run(kubectl, kubeconfig, arguments):
     """The exit code and the output of an invocation."""
@@ -58,7 +61,7 @@ def masked(outcome):
     for text in (output, errors):
         for pattern, replacement in VARYING:
             text = re.sub(pattern, replacement, text, flags=re.IGNORECASE)
-        lines += [line.strip() for line in text.splitlines()]
+        lines += [line.strip() for line in text.splitlines() if not CLIENT_LOG.match(line)]
     return lines
 
 
