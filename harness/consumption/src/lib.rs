@@ -1,6 +1,9 @@
 //! What objects consume of the resource quotas of their namespace, by upstream's rules (`pkg/quota/v1/evaluator/core`). The
 //! API server's admission and the quota controller count by the same rules. The crate does not know who counts.
 
+// Numbers come from users: arithmetic saturates, or is checked. An exception states why it cannot overflow.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod scopes;
 pub mod sums;
 mod usage;
