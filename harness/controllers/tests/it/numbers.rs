@@ -301,6 +301,10 @@ fn run(objects: (String, Value, Value)) -> usize {
         let class = json!({ "metadata": { "name": "sandboxed" }, "handler": "sandboxed", "overhead": { "podFixed": { "cpu": "1" } } });
         let classes = "/apis/node.k8s.io/v1/runtimeclasses";
         assert!(world.send("POST", classes, &class).await.is_some());
+        let hard = json!({ "requests.cpu": i64::MAX, "limits.memory": i64::MAX, "requests.storage": i64::MAX, "count/pods": i64::MAX });
+        let quota = json!({ "metadata": { "name": "largest" }, "spec": { "hard": hard } });
+        let quotas = format!("{NAMESPACE}/resourcequotas");
+        assert!(world.send("POST", &quotas, &quota).await.is_some());
         let (seed, stop) = (Seed::new(7).child("controllers"), CancellationToken::new());
         let controllers = controllers::run(client(), clock.clone(), seed, Settings::default(), stop);
         tokio::select! {
