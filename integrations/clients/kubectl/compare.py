@@ -38,7 +38,7 @@ VARYING = [
     (r"-{3,}", "---"),
 ]
 
-# What kubectl logs about the end of its own watches, depending on the moment.
+# kubectl logs that a watch ended early. Whether it does depends on timing.
 CLIENT_LOG = re.compile("LOG reflector.go")
 
 

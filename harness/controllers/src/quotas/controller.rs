@@ -40,11 +40,11 @@ impl Controller for Quotas {
 
     fn observe(&mut self, change: &Change, view: View<'_>, queue: &mut Queue<ObjectKey>) {
         let quotas = &view.caches.resource_quotas;
-        if quotas.is_empty() || !matters(change) {
-            return;
-        }
         if change.of::<ResourceQuota>().is_some() {
             queue.add(change.key.clone());
+        }
+        if quotas.is_empty() || !matters(change) {
+            return;
         }
         let soon = view.now.saturating_add(PAUSE).unwrap_or(Timestamp::MAX);
         for (key, _) in quotas.in_namespace(&change.key.namespace) {
@@ -69,7 +69,7 @@ impl Controller for Quotas {
 
 /// Whether a change can change a count. Of most kinds that is a creation or a deletion.
 fn matters(change: &Change) -> bool {
-    if change.before().is_none() || change.after().is_none() || change.of::<ResourceQuota>().is_some() {
+    if change.before().is_none() || change.after().is_none() {
         return true;
     }
     let pods = change.of::<Pod>().is_some_and(|pods| {

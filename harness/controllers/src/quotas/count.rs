@@ -49,19 +49,18 @@ fn used(quota: &Value, namespace: &str, caches: &Caches) -> Usage {
     add("pods", &|| all(&caches.pods, namespace));
     add("services", &|| all(&caches.services, namespace));
     add("persistentvolumeclaims", &|| all(&caches.claims, namespace));
-    for name in hard
-        .keys()
-        .filter(|name| !used.contains_key(**name))
-        .copied()
-        .collect::<Vec<&str>>()
-    {
+    for (name, _) in hard {
         let own = OWN_NAMES.contains(&name).then_some(name);
-        let count = own
-            .or_else(|| name.strip_prefix("count/"))
-            .and_then(|resource| caches.count_in(resource, namespace));
-        if let Some(count) = count {
+        let Some(resource) = own.or_else(|| name.strip_prefix("count/")) else {
+            continue;
+        };
+        if !used.contains_key(name)
+            && let Some(count) = caches.count_in(resource, namespace)
+        {
+            // Other objects than pods are in no scope.
+            let is_counted = Counted::core(resource).is_in_scopes(quota, &Value::Null);
             let count = i64::try_from(count).unwrap_or(i64::MAX);
-            used.insert(name.to_owned(), Quantity::whole(count));
+            used.insert(name.to_owned(), Quantity::whole(if is_counted { count } else { 0 }));
         }
     }
     used

@@ -1,11 +1,11 @@
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, ResourceQuota, Service};
+use k8s_openapi::api::core::v1::{Pod, ResourceQuota, Secret, Service};
 use rstest::rstest;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Quotas;
-use crate::{Action, Cached, Caches, Controller, ObjectKey, Queue, View};
+use crate::{Action, Cache, Cached, Caches, Controller, Metadata, ObjectKey, Queue, ResourceType, View};
 
 fn quota(hard: Value) -> Value {
     json!({ "metadata": { "name": "q", "namespace": "n", "uid": "q", "resourceVersion": "1" }, "spec": { "hard": hard } })
@@ -21,6 +21,14 @@ fn pod(name: &str, phase: &str, cpu: &str) -> Value {
 
 fn put<K: Cached + DeserializeOwned>(caches: &mut Caches, object: Value) -> crate::Change {
     caches.put(serde_json::from_value::<K>(object).unwrap()).unwrap()
+}
+
+/// Of a Secret only the metadata is cached.
+fn put_secret(caches: &mut Caches) {
+    let secret = json!({ "metadata": { "name": "s", "namespace": "n", "uid": "s" } });
+    let mut secrets = Cache::new(|_: &Metadata| None);
+    secrets.apply(serde_json::from_value(secret).unwrap());
+    caches.metadata.insert(ResourceType::of::<Secret>(), secrets);
 }
 
 fn view(caches: &Caches) -> View<'_> {
@@ -64,16 +72,31 @@ fn objects_of_the_namespace_are_counted(#[case] hard: Value, #[case] used: Value
 }
 
 #[test]
+fn objects_of_other_kinds_are_counted_by_both_names() {
+    let mut caches = Caches::default();
+    let hard = json!({ "secrets": "5", "count/secrets": "5", "configmaps": "5" });
+    put::<ResourceQuota>(&mut caches, quota(hard));
+    put_secret(&mut caches);
+    let used = json!({ "secrets": "1", "count/secrets": "1" });
+    assert_eq!(written(&caches).unwrap()["used"], used, "config maps are not watched");
+}
+
+#[test]
 fn only_pods_in_the_scopes_of_the_quota_are_counted() {
     let mut caches = Caches::default();
     let mut scoped = quota(json!({ "pods": "5" }));
     scoped["spec"]["scopes"] = json!(["Terminating"]);
+    scoped["spec"]["hard"]["count/secrets"] = "1".into();
     put::<ResourceQuota>(&mut caches, scoped);
     put::<Pod>(&mut caches, pod("a", "Running", "1"));
     let mut ends = pod("b", "Running", "1");
     ends["spec"]["activeDeadlineSeconds"] = 5.into();
     put::<Pod>(&mut caches, ends);
-    assert_eq!(written(&caches).unwrap()["used"], json!({ "pods": "1" }));
+    put_secret(&mut caches);
+    assert_eq!(
+        written(&caches).unwrap()["used"],
+        json!({ "pods": "1", "count/secrets": "0" })
+    );
 }
 
 #[test]
@@ -110,4 +133,21 @@ fn a_quota_is_counted_again_after_changes_that_can_change_its_use(
     let mut queue = Queue::default();
     Quotas.observe(&change, view(&caches), &mut queue);
     assert_eq!(queue.keys().count() == 1, expected);
+}
+
+#[test]
+fn a_written_status_does_not_count_the_other_quotas_again() {
+    let mut caches = Caches::default();
+    let mut other = quota(json!({ "pods": "1" }));
+    other["metadata"]["name"] = "other".into();
+    other["metadata"]["uid"] = "other".into();
+    put::<ResourceQuota>(&mut caches, other);
+    put::<ResourceQuota>(&mut caches, quota(json!({ "pods": "1" })));
+    let mut counted = quota(json!({ "pods": "1" }));
+    counted["metadata"]["resourceVersion"] = "3".into();
+    counted["status"] = json!({ "hard": { "pods": "1" }, "used": { "pods": "0" } });
+    let change = put::<ResourceQuota>(&mut caches, counted);
+    let mut queue = Queue::default();
+    Quotas.observe(&change, view(&caches), &mut queue);
+    assert_eq!(queue.keys().collect::<Vec<_>>(), [&ObjectKey::new("n", "q")]);
 }
